@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use common::*;
-use millstream_core::{Error, Event, Stream};
+use millstream_core::{Error, Event, HealthState, Stream};
 
 /// Invariant 1: no thread owns a result.
 #[test]
@@ -265,6 +265,32 @@ fn synchronize_all_while_eight_threads_work() {
     });
     device.synchronize().unwrap();
     assert_eq!(device.counters().commands, 400);
+    control.assert_no_violations();
+}
+
+/// A stream hangs with work that came while the device was being closed: it was looked at already, and what is in flight there must
+/// not meet a queue that is closed.
+#[test]
+fn a_device_is_not_closed_while_work_that_came_late_is_in_flight() {
+    let (device, control) = device_with(|config| config.wait_timeout = Duration::from_millis(200));
+    let [early, late] = [(); 2].map(|()| Stream::new(&device).unwrap());
+    let [first, second] = [(); 2].map(|()| early.allocate(64).unwrap());
+    fill(&early, &first).unwrap().wait().unwrap();
+    assert!(early.id() < late.id(), "streams are waited for in this order");
+    fill(&late, &second).unwrap();
+    control.at_next_wait({
+        let (control, early) = (control.clone(), early.clone());
+        move || {
+            control.hang(early.id(), true);
+            fill(&early, &first).unwrap();
+            early.flush().unwrap();
+        }
+    });
+    assert!(matches!(device.close(), Err(Error::Timeout { stream, .. }) if stream == early.id()));
+    assert_eq!(device.health().state, HealthState::Healthy, "it is open");
+    control.hang(early.id(), false);
+    device.synchronize().unwrap();
+    device.close().unwrap();
     control.assert_no_violations();
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Whoever defers something has seen the event of every batch that used it, so those command buffers count as committed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{self, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,8 +73,11 @@ impl DeferredReleases {
         });
         let after: SmallVec<[_; 4]> = pending.collect();
         if after.is_empty() {
+            // Others may be about to go, and a thread may wait for the next that does.
+            state.leaving += 1;
             drop(state);
             drop(what);
+            self.count_released(1);
             return;
         }
         state.items.push(Item { after, what: Box::new(what) });
@@ -84,8 +87,11 @@ impl DeferredReleases {
         self.sweep();
     }
 
-    /// Drops what can go. Costs a load if there is nothing.
+    /// Drops what can go. Costs a fence and a load if there is nothing.
     pub fn sweep(&self) {
+        // A handler counts itself as handled and then looks for items; who defers adds an item and then looks at what was handled.
+        // With this fence between the two on both sides at least one of them sees the other: the item is not left.
+        atomic::fence(Ordering::SeqCst);
         if self.items.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -104,6 +110,11 @@ impl DeferredReleases {
         drop(state);
         // Not under the lock: what is dropped may defer something itself.
         drop(free);
+        self.count_released(count);
+    }
+
+    /// So many of those that were leaving have gone.
+    fn count_released(&self, count: usize) {
         let mut state = self.lock();
         state.leaving -= count;
         state.releases += 1;
@@ -122,6 +133,8 @@ impl DeferredReleases {
                 return Some(found);
             }
             if !self.wait_past(seen, until) {
+                // What can go by now counts too.
+                self.sweep();
                 return attempt();
             }
         }

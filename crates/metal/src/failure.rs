@@ -46,10 +46,11 @@ pub(crate) fn of_command_buffer(error: Option<&NSError>) -> Failure {
     }
 }
 
-/// The code of the kernel driver: that of an underlying error, or the number in the text.
+/// The code of the kernel driver: that of an underlying error of its domain, or the number in the text.
 fn underlying(error: &NSError) -> Option<isize> {
     let below = error.underlyingErrors();
-    if let Some(below) = below.iter().next() {
+    // The same number of another domain says something else.
+    if let Some(below) = below.iter().find(|below| below.domain().to_string().contains("IOGPU")) {
         return Some(below.code());
     }
     // As in "… (00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored)".

@@ -173,7 +173,7 @@ pub(crate) fn kept_objects() -> Vec<(&'static str, usize)> {
     vec![
         ("MTLDevice", 1),
         ("MTLCommandQueue", queues + warm::kept()),
-        ("MTLSharedEvent", events + warm::kept()),
+        ("MTLSharedEvent", events),
         ("MTLBuffer", buffers),
         ("MTLResidencySet", gpu.residency.count()),
         ("MTLComputePipelineState", Builtins::COUNT + gpu.kernels.count()),

@@ -3,6 +3,7 @@
 //! All memory is of the shared storage mode: the GPUs of Apple silicon have no memory of their own. Buffers are untracked:
 //! order comes from barriers and events.
 
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -31,7 +32,8 @@ static NEXT_ADDRESS: AtomicUsize = AtomicUsize::new(1 << 46);
 /// A buffer. Dropping it defers its release.
 pub(crate) struct MetalMemory {
     gpu: &'static Gpu,
-    buffer: AnyThread<Obj<dyn MTLBuffer>>,
+    /// Taken out by `drop`, so that nothing here outlives what is deferred.
+    buffer: ManuallyDrop<AnyThread<Obj<dyn MTLBuffer>>>,
     address: usize,
     bytes: usize,
     host: NonNull<u8>,
@@ -122,7 +124,8 @@ impl MetalMemory {
         // Neighbors do not touch, so that no operand lies in two.
         let address =
             NEXT_ADDRESS.fetch_add(bytes.next_multiple_of(PAGE) + PAGE, Ordering::Relaxed);
-        let memory = Self { gpu, buffer: AnyThread(buffer), address, bytes, host, counted, keep };
+        let buffer = ManuallyDrop::new(AnyThread(buffer));
+        let memory = Self { gpu, buffer, address, bytes, host, counted, keep };
         gpu.residency.add(&memory.buffer, bytes);
         memory
     }
@@ -137,8 +140,24 @@ impl Drop for MetalMemory {
     fn drop(&mut self) {
         let (gpu, counted) = (self.gpu, self.counted);
         gpu.residency.remove(&self.buffer);
+        // SAFETY: nobody has the memory any more.
+        let AnyThread(buffer) = unsafe { ManuallyDrop::take(&mut self.buffer) };
+        // They go in this order: a set keeps the buffer, which has the pages, and then the bytes are free.
+        let removed = Removed { gpu };
         let given_back = Given { gpu, counted };
-        gpu.deferred.defer((Kept::new(self.buffer.0.clone()), self.keep.take(), given_back));
+        gpu.deferred.defer((removed, Kept::new(buffer), self.keep.take(), given_back));
+    }
+}
+
+/// What was removed from a residency set, which keeps it until its next commit. An idle device has no next submit, so what is
+/// released sees to it.
+struct Removed {
+    gpu: &'static Gpu,
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        self.gpu.residency.commit();
     }
 }
 

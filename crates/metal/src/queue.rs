@@ -8,7 +8,7 @@
 mod timeline;
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{self, AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use objc2_metal::{
     MTLCommandBuffer, MTLCommandBufferStatus, MTLCommandQueue, MTLDevice, MTLEvent, MTLSharedEvent,
 };
 
-pub(crate) use self::timeline::{Completion, Open, Timeline};
+pub(crate) use self::timeline::{Completion, Timeline};
 use crate::failure;
 use crate::gpu::Gpu;
 use crate::memory::{HostMemory, object};
@@ -35,8 +35,8 @@ const QUEUE_CAP: usize = 128;
 pub(crate) const MAX_OPEN: usize = QUEUE_CAP - 2 * MAX_IN_FLIGHT;
 /// A wait of a thread is cut into slices, so that it looks after the device now and then.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
-
-type Handler = RcBlock<dyn Fn(NonNull<Ref<dyn MTLCommandBuffer>>)>;
+/// How long a new queue waits for the objects of closed ones: handlers come soon after the end of a batch.
+const WAIT_FOR_HANDLERS: Duration = Duration::from_millis(20);
 
 /// What a queue is made of. It outlives the queue, and serves another one then: command queues are scarce.
 pub(crate) struct QueueObjects {
@@ -64,8 +64,8 @@ pub(crate) struct MetalQueue {
 
 /// What one thread at a time fills a queue with.
 pub(crate) struct MetalEncoder {
-    /// Called by Metal for every command buffer.
-    handler: Handler,
+    /// What handlers need.
+    handlers: Arc<Handlers>,
     /// What the next command buffer waits for.
     pub waits: Vec<(Raw<dyn MTLSharedEvent>, u64)>,
     /// The list that is launched next.
@@ -73,9 +73,6 @@ pub(crate) struct MetalEncoder {
     /// The value of the gate that the last part of a batch left.
     pub gate: u64,
 }
-
-// SAFETY: the block holds what any thread may use, and is called by Metal's threads anyway.
-unsafe impl Send for MetalEncoder {}
 
 impl MetalQueue {
     /// A queue for batches of at most so many Commands, and what fills it.
@@ -91,9 +88,10 @@ impl MetalQueue {
                 (objects.event.signaledValue(), objects.gate.signaledValue());
             let timeline = Arc::<Timeline>::default();
             gpu.deferred.add(&timeline);
-            let handler = handler(gpu, &timeline, objects, [first_tick, first_gate]);
-            let encoder =
-                MetalEncoder { handler, waits: Vec::new(), list: Prepared::default(), gate: 0 };
+            let handlers =
+                Handlers { gpu, timeline: Arc::clone(&timeline), objects, first_tick, first_gate };
+            let (handlers, list) = (Arc::new(handlers), Prepared::default());
+            let encoder = MetalEncoder { handlers, waits: Vec::new(), list, gate: 0 };
             let closed = AtomicBool::new(false);
             let own = Self {
                 gpu,
@@ -109,11 +107,13 @@ impl MetalQueue {
         })
     }
 
-    /// Gives the objects to another queue: everything is through.
+    /// Gives the objects to another queue when all command buffers have been handled: what is still in flight would raise the event
+    /// of who has them then.
     pub fn close(&self) {
         if !self.closed.swap(true, Ordering::AcqRel) {
             self.gpu.deferred.close(&self.timeline);
-            self.gpu.spare_queues().push(self.objects);
+            self.gpu.spare_queues().leaving += 1;
+            self.gpu.deferred.defer(Leaving { gpu: self.gpu, objects: self.objects });
         }
     }
 
@@ -152,21 +152,28 @@ impl MetalQueue {
         if let Some((event, value)) = signal {
             commands.encodeSignalEvent_value(as_event(event), value);
         }
-        // SAFETY: Metal keeps the block, which any thread may call.
-        unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&encoder.handler)) };
-        self.timeline
-            .commit(Open { commands: address(commands), completes }, || commands.commit());
+        self.timeline.commit(completes, |number| {
+            let handlers = Arc::clone(&encoder.handlers);
+            let handler = RcBlock::new(move |commands: NonNull<Ref<dyn MTLCommandBuffer>>| {
+                // SAFETY: Metal passes a command buffer that lives through the call.
+                handlers.handle(unsafe { commands.as_ref() }, number);
+            });
+            // SAFETY: Metal keeps the block, which any thread may call.
+            unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&handler)) };
+            commands.commit();
+        });
     }
 
     /// How many batches are through.
     pub fn completed(&self) -> u64 {
-        self.objects.event.signaledValue() - self.first_tick
+        seen(&self.objects.event) - self.first_tick
     }
 
     /// Blocks until so many batches are through, or the time is over.
     pub fn wait(&self, tick: u64, timeout: Duration) {
         let slice = timeout.min(WAIT_SLICE).as_millis().max(1) as u64;
         let (event, value) = self.batch_event(tick);
+        // Who waits asks `completed` then, which orders what it reads; here nothing is read.
         pooled(|| event.waitUntilSignaledValue_timeoutMS(value, slice));
     }
 
@@ -218,28 +225,43 @@ pub(crate) fn as_event(event: &Ref<dyn MTLSharedEvent>) -> &Ref<dyn MTLEvent> {
     ProtocolObject::from_ref(event)
 }
 
+/// The value of an event. What was written before it was set is visible to the calling thread.
+fn seen(event: &Ref<dyn MTLSharedEvent>) -> u64 {
+    let value = event.signaledValue();
+    // Metal does not say that the read orders anything, and on ARM a plain load would not: results, fault records and noted failures
+    // are read behind it. Pairs with the GPU's signal, and with `raise`.
+    atomic::fence(Ordering::Acquire);
+    value
+}
+
+/// Sets an event, unless it has come further: it never goes back. What was written before is visible to who sees the value.
+fn raise(event: &Ref<dyn MTLSharedEvent>, value: u64) {
+    // As above: nobody says that setting it is a release.
+    atomic::fence(Ordering::Release);
+    if event.signaledValue() < value {
+        event.setSignaledValue(value);
+    }
+}
+
 /// `GPUEndTime`, in seconds. (The binding wants one more crate for the type.)
 fn gpu_end(commands: &Ref<dyn MTLCommandBuffer>) -> f64 {
     // SAFETY: a property of command buffers, of this type.
     unsafe { msg_send![commands, GPUEndTime] }
 }
 
-fn address(commands: &Ref<dyn MTLCommandBuffer>) -> usize {
-    std::ptr::from_ref(commands).addr()
+/// What the handlers of a queue need.
+struct Handlers {
+    gpu: &'static Gpu,
+    timeline: Arc<Timeline>,
+    objects: &'static QueueObjects,
+    first_tick: u64,
+    first_gate: u64,
 }
 
-/// What Metal calls when a command buffer is through, on a thread of its own, some time after its event.
-fn handler(
-    gpu: &'static Gpu,
-    timeline: &Arc<Timeline>,
-    objects: &QueueObjects,
-    [first_tick, first_gate]: [u64; 2],
-) -> Handler {
-    let timeline = Arc::clone(timeline);
-    let (event, gate) = (objects.event.clone(), objects.gate.clone());
-    RcBlock::new(move |commands: NonNull<Ref<dyn MTLCommandBuffer>>| {
-        // SAFETY: Metal passes a command buffer that lives through the call.
-        let commands = unsafe { commands.as_ref() };
+impl Handlers {
+    /// Metal calls it when a command buffer is through, on a thread of its own, some time after its event.
+    fn handle(&self, commands: &Ref<dyn MTLCommandBuffer>, number: u64) {
+        let Self { gpu, timeline, objects, .. } = self;
         pooled(|| {
             let failed = commands.status() == MTLCommandBufferStatus::Error;
             let failure = failed.then(|| failure::of_command_buffer(commands.error().as_deref()));
@@ -247,22 +269,22 @@ fn handler(
                 drop(gpu.status.note(failure));
             }
             // Noted before the value is set: who sees the value sees the failure.
-            match timeline.end(address(commands), failure) {
-                Some(Completion::Batch(tick)) => event.setSignaledValue(first_tick + tick),
+            match timeline.end(number, failure) {
+                Some(Completion::Batch(tick)) => raise(&objects.event, self.first_tick + tick),
                 Some(Completion::Part { gate: value, time, .. }) => {
                     if let Some(time) = time {
                         let end_ns = gpu.clock.of_end(gpu_end(commands));
                         // SAFETY: the batch that wants it keeps the memory, and comes no further before the gate is set.
                         unsafe { (time as *mut u64).write_volatile(end_ns) };
                     }
-                    gate.setSignaledValue(first_gate + value);
+                    raise(&objects.gate, self.first_gate + value);
                 }
                 None => {}
             }
-            timeline.handle(address(commands));
+            timeline.handle(number);
         });
         gpu.deferred.sweep();
-    })
+    }
 }
 
 /// Objects of queues that are closed, and those that streams share.
@@ -272,6 +294,8 @@ pub(crate) struct SpareQueues {
     /// Command queues that streams share, where they do.
     shared: Vec<Obj<dyn MTLCommandQueue>>,
     made: usize,
+    /// Objects of closed queues with command buffers that were not handled yet.
+    leaving: usize,
     /// Memory of fault records, which outlives the objects that it was made for.
     records: usize,
 }
@@ -288,9 +312,19 @@ impl SpareQueues {
         let fits = |objects: &&QueueObjects| objects.faults.bytes() >= record_bytes;
         self.objects.iter().position(fits).map(|index| self.objects.swap_remove(index))
     }
+}
 
-    fn push(&mut self, objects: &'static QueueObjects) {
-        self.objects.push(objects);
+/// Objects of a closed queue. They are spare when this is dropped.
+struct Leaving {
+    gpu: &'static Gpu,
+    objects: &'static QueueObjects,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut spare = self.gpu.spare_queues();
+        spare.objects.push(self.objects);
+        spare.leaving -= 1;
     }
 }
 
@@ -301,7 +335,7 @@ impl Gpu {
 
     /// Objects of a closed queue, or new ones, with so many bytes for fault records.
     fn queue_objects(&'static self, record_bytes: usize) -> Result<&'static QueueObjects, Failure> {
-        if let Some(objects) = self.spare_queues().take(record_bytes) {
+        if let Some(objects) = self.spare_objects(record_bytes) {
             return Ok(objects);
         }
         // With no lock held: it may wait for memory.
@@ -319,6 +353,17 @@ impl Gpu {
         };
         spare.records += 1;
         Ok(Box::leak(Box::new(objects)))
+    }
+
+    /// Objects of a closed queue. Waits a moment for handlers if there are some that will be spare then.
+    fn spare_objects(&self, record_bytes: usize) -> Option<&'static QueueObjects> {
+        // Some, which may be none: there is nothing to wait for.
+        let take = || {
+            let mut spare = self.spare_queues();
+            let found = spare.take(record_bytes);
+            (found.is_some() || spare.leaving == 0).then_some(found)
+        };
+        self.deferred.retry(WAIT_FOR_HANDLERS, take).flatten()
     }
 
     fn new_queue_objects(
@@ -352,3 +397,6 @@ impl Gpu {
         Ok(spare.shared[spare.made % count].clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

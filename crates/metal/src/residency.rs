@@ -1,7 +1,8 @@
 //! Residency sets: which memory stays where the GPU reaches it.
 //!
 //! A queue takes at most 32 sets, and a set is evicted as a whole. So memory is spread over sets of bounded size, with what
-//! settled (weights) apart from the rest. Adding to a set is cheap, committing it is not: that is done by the next submit.
+//! settled (weights) apart from the rest. Adding to a set is cheap, committing it is not: that is done by the next submit, or
+//! when memory is released: a set keeps what was removed until then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -123,12 +124,12 @@ impl Residency {
         }
     }
 
-    /// Asks for all of it to be resident; whether there is anything to ask for. Asking may take long, so nobody is kept from
-    /// the sets meanwhile.
+    /// Asks for all of it to be resident; whether there is anything to ask for. Metal does not say that a set may be changed
+    /// meanwhile, so who wants to waits. That is a moment: the memory was given up a moment ago, or is resident.
     pub fn request(&self) -> bool {
-        let sets: Vec<_> = self.lock().sets.iter().map(|set| AnyThread(set.set.clone())).collect();
-        sets.iter().for_each(|set| set.requestResidency());
-        !sets.is_empty()
+        let state = self.lock();
+        pooled(|| state.sets.iter().for_each(|set| set.set.requestResidency()));
+        !state.sets.is_empty()
     }
 
     #[cold]

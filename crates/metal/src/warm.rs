@@ -4,16 +4,16 @@
 //! thread asks for residency again before that: of the residency sets where there are some, else by a dispatch that does
 //! nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use objc2_metal::{
-    MTLCommandBuffer, MTLCommandEncoder, MTLCommandQueue, MTLDevice, MTLSharedEvent,
-};
+use block2::RcBlock;
+use objc2_metal::{MTLCommandBuffer, MTLCommandEncoder, MTLCommandQueue, MTLDevice};
 
 use crate::gpu::Gpu;
-use crate::objects::{Obj, pooled};
-use crate::queue::as_event;
+use crate::objects::{Obj, Ref, pooled};
 use crate::settings;
 
 /// Well below the second after which memory is given up.
@@ -44,7 +44,7 @@ pub(crate) fn start(gpu: &'static Gpu) {
     }
 }
 
-/// Queues that do nothing now and then, each with an event, which live as long as their thread.
+/// Queues that do nothing now and then, which live as long as their thread.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// How many there are.
@@ -55,28 +55,31 @@ pub(crate) fn kept() -> usize {
 /// A queue that does nothing now and then.
 struct Idle {
     queue: Obj<dyn MTLCommandQueue>,
-    event: Obj<dyn MTLSharedEvent>,
-    /// Command buffers that were committed.
-    count: u64,
+    /// The last command buffer is not through. Its handler says when it is, also if it failed, when an event would not come.
+    runs: Arc<AtomicBool>,
 }
 
 impl Idle {
     fn new(gpu: &Gpu) -> Option<Self> {
         let queue = gpu.device.newCommandQueueWithMaxCommandBufferCount(4)?;
-        let event = gpu.device.newSharedEvent()?;
         KEPT.fetch_add(1, Ordering::AcqRel);
-        Some(Self { queue, event, count: 0 })
+        Some(Self { queue, runs: Arc::default() })
     }
 
     /// One more dispatch, unless the last one has not run yet.
-    fn touch(mut self, gpu: &Gpu) -> Option<Self> {
-        if self.event.signaledValue() >= self.count {
+    fn touch(self, gpu: &Gpu) -> Option<Self> {
+        if !self.runs.load(Ordering::Acquire) {
             let commands = self.queue.commandBuffer()?;
             let compute = commands.computeCommandEncoder()?;
             gpu.builtins.encode_nothing(&compute);
             compute.endEncoding();
-            self.count += 1;
-            commands.encodeSignalEvent_value(as_event(&self.event), self.count);
+            let runs = Arc::clone(&self.runs);
+            let handler = RcBlock::new(move |_: NonNull<Ref<dyn MTLCommandBuffer>>| {
+                runs.store(false, Ordering::Release);
+            });
+            // SAFETY: Metal keeps the block, which any thread may call.
+            unsafe { commands.addCompletedHandler(RcBlock::as_ptr(&handler)) };
+            self.runs.store(true, Ordering::Release);
             commands.commit();
         }
         Some(self)

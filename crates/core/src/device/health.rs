@@ -103,6 +103,17 @@ impl DeviceInner {
         }
     }
 
+    /// Opens a device again that could not be closed. If it was lost meanwhile, it is lost: who noted that may have found it closed.
+    pub(super) fn reopen(&self) {
+        let set = |from, to| {
+            let _ = self.status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        };
+        set(CLOSED, OPEN);
+        if self.fault_log.is_lost() {
+            set(OPEN, LOST);
+        }
+    }
+
     /// The error of a queue that did not take a batch. Unless the device was closed, it is broken, and nobody knows
     /// what it still does.
     pub fn broken(&self, error: Error) -> Error {

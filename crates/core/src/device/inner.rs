@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicPtr;
 
 use super::health::FaultLog;
 use super::registry::{PUBLISH, READ};
-use super::{Config, fork};
+use super::{Config, fork, is_late};
 use crate::backend::BatchLists;
 use crate::memory::DeviceMemory;
 use crate::profiler::Profiler;
@@ -214,12 +214,16 @@ impl DeviceInner {
         })
     }
 
-    /// Waits until everything that was recorded has passed, failed or not. Returns the first error.
+    /// Waits until everything that was recorded has passed, failed or not. Returns the first error; a timeout before any other,
+    /// since the device still works then.
     pub fn wait_idle(&'static self) -> Result<()> {
         let mut first = Ok(());
         let deadline = Deadline::usual(self);
         for stream in self.pool.created() {
-            first = first.and(stream.wait_until_passed_by(stream.recorded(), deadline));
+            match stream.wait_until_passed_by(stream.recorded(), deadline) {
+                late @ Err(Error::Timeout { .. }) if !is_late(&first) => first = late,
+                passed => first = first.and(passed),
+            }
         }
         first
     }

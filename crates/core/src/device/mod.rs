@@ -335,8 +335,8 @@ impl Device {
     pub fn close(self) -> Result<()> {
         self.0.check()?;
         let result = self.0.wait_idle();
-        if let Err(error @ Error::Timeout { .. }) = result {
-            return Err(error);
+        if is_late(&result) {
+            return result;
         }
         if self
             .0
@@ -346,8 +346,13 @@ impl Device {
         {
             return self.0.check();
         }
-        // Waits for what was recorded between the first wait and the closing.
-        let _ = self.0.wait_idle();
+        // Waits for what was recorded between the first wait and the closing. What still runs keeps the device open: the backend
+        // closes queues on which nothing does.
+        let last = self.0.wait_idle();
+        if is_late(&last) {
+            self.0.reopen();
+            return last;
+        }
         self.0.backend.close();
         if let Some(path) = &self.0.config.trace {
             crate::profiler::file::device_closed(path, self.0.profiler.take_trace());
@@ -355,6 +360,11 @@ impl Device {
         crate::memory::trim_device(self.0);
         result
     }
+}
+
+/// Whether something did not finish in time.
+fn is_late(result: &Result<()>) -> bool {
+    matches!(result, Err(Error::Timeout { .. }))
 }
 
 impl fmt::Debug for Device {

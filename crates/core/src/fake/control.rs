@@ -76,6 +76,11 @@ impl FakeControl {
         self.0.lock().at_next_queue = Some(Box::new(hook));
     }
 
+    /// Calls `hook` when a thread waits for a queue next.
+    pub fn at_next_wait(&self, hook: impl FnOnce() + Send + 'static) {
+        self.0.lock().at_next_wait = Some(Box::new(hook));
+    }
+
     /// Makes the Command with this sequence number fail when it runs.
     pub fn fail_command(&self, stream: u32, sequence: u64) {
         self.0.lock().faults.failing.push((stream, sequence));

@@ -99,7 +99,7 @@ impl Backend for FakeBackend {
     }
 
     fn close(&self) {
-        self.0.lock().closed = true;
+        self.0.lock().close();
         self.0.host.close();
     }
 }

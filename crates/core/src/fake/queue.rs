@@ -88,6 +88,10 @@ impl Queue for FakeQueue {
     }
 
     fn wait(&self, sequence: u64, deadline: Instant) -> Result<()> {
+        let hook = self.shared.lock().at_next_wait.take();
+        if let Some(hook) = hook {
+            hook();
+        }
         let progress = self.progress();
         loop {
             if progress.passed(sequence) {

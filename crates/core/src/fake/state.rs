@@ -30,6 +30,7 @@ pub(super) struct State {
     pub submits: u64,
     pub closed: bool,
     pub at_next_queue: Option<Box<dyn FnOnce() + Send>>,
+    pub at_next_wait: Option<Box<dyn FnOnce() + Send>>,
     /// Streams whose tasks must be woken after the lock is released.
     advanced: Vec<Arc<Progress>>,
     random: u64,
@@ -209,6 +210,17 @@ impl State {
             }
         }
         self.violations.append(&mut wrong);
+    }
+
+    /// Nothing may be in flight: what a queue is made of may serve another one from here on.
+    pub fn close(&mut self) {
+        self.closed = true;
+        for (stream, queue) in &self.queues {
+            if let Some(pending) = queue.pending.back() {
+                let last = pending.batch.last;
+                self.violations.push(format!("stream {stream} is closed with {last} in flight"));
+            }
+        }
     }
 
     fn completed(&self) -> Clock {

@@ -1,7 +1,7 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::queue::{Completion, Open};
+use crate::queue::Completion;
 
 /// Says when it is dropped.
 struct Noted(Arc<AtomicUsize>);
@@ -13,7 +13,7 @@ impl Drop for Noted {
 }
 
 fn commit(timeline: &Timeline, tick: u64) {
-    timeline.commit(Open { commands: tick as usize, completes: Completion::Batch(tick) }, || {});
+    timeline.commit(Completion::Batch(tick), |_| {});
 }
 
 #[test]
@@ -102,4 +102,33 @@ fn what_is_being_released_is_waited_for() {
         release.send(()).unwrap();
         assert_eq!(deferred.retry(Duration::from_secs(60), has_gone), Some(()));
     });
+}
+
+/// What nobody has swept yet can go all the same.
+#[test]
+fn the_last_attempt_comes_behind_what_can_go() {
+    let (deferred, dropped) = (DeferredReleases::default(), Arc::<AtomicUsize>::default());
+    let timeline = Arc::<Timeline>::default();
+    deferred.add(&timeline);
+    commit(&timeline, 1);
+    deferred.defer(Noted(Arc::clone(&dropped)));
+    timeline.handle(1);
+    let has_gone = || (dropped.load(Ordering::Relaxed) == 1).then_some(());
+    assert_eq!(deferred.retry(Duration::ZERO, has_gone), Some(()));
+}
+
+/// Who waits for memory hears of what goes at once, with others still on the list.
+#[test]
+fn what_goes_at_once_counts_as_a_release() {
+    let (deferred, dropped) = (DeferredReleases::default(), Arc::<AtomicUsize>::default());
+    let timeline = Arc::<Timeline>::default();
+    deferred.add(&timeline);
+    commit(&timeline, 1);
+    deferred.defer(());
+    timeline.handle(1);
+    let seen = deferred.lock().releases;
+    // The other is still there, and nothing is in flight.
+    deferred.defer(Noted(Arc::clone(&dropped)));
+    assert_eq!((dropped.load(Ordering::Relaxed), deferred.lock().items.len()), (1, 1));
+    assert!(deferred.wait_past(seen, Instant::now() + Duration::from_secs(5)));
 }

@@ -32,14 +32,6 @@ impl Completion {
     }
 }
 
-/// A command buffer that is committed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
-    /// Its address: another has it only when this one has been handled.
-    pub commands: usize,
-    pub completes: Completion,
-}
-
 /// Counts command buffers. The lock is held for moments, by who commits and by handlers.
 #[derive(Default)]
 pub(crate) struct Timeline {
@@ -56,8 +48,9 @@ pub(crate) struct Timeline {
 
 #[derive(Default)]
 struct State {
-    /// In the order of their numbers. One that was handled before an earlier one has no address any more.
-    open: Vec<(u64, Option<Open>)>,
+    /// Command buffers that are committed, in the order of their numbers. Of one that was handled before an earlier one nothing is
+    /// left.
+    open: Vec<(u64, Option<Completion>)>,
     failures: Vec<(u64, Failure)>,
 }
 
@@ -98,22 +91,25 @@ impl Timeline {
 
     /// Commits a command buffer, which counts from before that on: its handler may come at once. Its batch counts from behind it
     /// on: a stream that shares the command queue waits for batches that count, and one that came behind its own would never run.
-    pub fn commit(&self, open: Open, commit: impl FnOnce()) {
+    ///
+    /// `commit` gets its number. What its handler is called with may be another object than the one that is committed here, where a
+    /// layer for debugging or captures has put one around it, so the handler is known by the number.
+    pub fn commit(&self, completes: Completion, commit: impl FnOnce(u64)) {
         let mut state = self.lock();
         let number = self.committed.load(Ordering::Relaxed) + 1;
-        state.open.push((number, Some(open)));
+        state.open.push((number, Some(completes)));
         self.committed.store(number, Ordering::Release);
         drop(state);
-        commit();
-        if let Completion::Batch(tick) = open.completes {
+        commit(number);
+        if let Completion::Batch(tick) = completes {
             self.batches.store(tick, Ordering::Release);
         }
     }
 
     /// Notes why a command buffer failed, if it did. Gives what its handler has to signal: what the GPU has not.
-    pub fn end(&self, commands: usize, failure: Option<Failure>) -> Option<Completion> {
+    pub fn end(&self, number: u64, failure: Option<Failure>) -> Option<Completion> {
         let mut state = self.lock();
-        let completes = state.find(commands)?.completes;
+        let completes = (*state.find(number)?)?;
         let Some(failure) = failure else {
             return matches!(completes, Completion::Part { time: Some(_), .. })
                 .then_some(completes);
@@ -130,11 +126,9 @@ impl Timeline {
     }
 
     /// The handler of a command buffer is about to end.
-    pub fn handle(&self, commands: usize) {
+    pub fn handle(&self, number: u64) {
         let mut state = self.lock();
-        let open =
-            state.open.iter_mut().find(|(_, open)| open.is_some_and(|o| o.commands == commands));
-        if let Some((_, open)) = open {
+        if let Some(open) = state.find(number) {
             *open = None;
         }
         let done = state.open.iter().take_while(|(_, open)| open.is_none()).count();
@@ -169,11 +163,8 @@ impl State {
         }
     }
 
-    fn find(&self, commands: usize) -> Option<&Open> {
-        self.open
-            .iter()
-            .filter_map(|(_, open)| open.as_ref())
-            .find(|open| open.commands == commands)
+    fn find(&mut self, number: u64) -> Option<&mut Option<Completion>> {
+        self.open.iter_mut().find(|(other, _)| *other == number).map(|(_, open)| open)
     }
 }
 

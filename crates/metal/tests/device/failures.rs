@@ -7,8 +7,12 @@ use millstream::device::HealthState;
 use millstream::memory::Layout;
 use millstream::{DType, Device, Error, Stream};
 use millstream_metal_driver::control::{self, CommandBufferError, Fault, Refusal};
+use millstream_metal_driver::deviations::{self, Deviation};
 
-use crate::kit::{alone, error_of, filled, negated, open, open_with, set_variable, value, warm_up};
+use crate::kit::{
+    alone, error_of, filled, negated, no_rule_is_broken, open, open_with, set_variable, value,
+    warm_up,
+};
 
 /// Codes of the kernel driver, as Apple's systems give them.
 const SUBMISSIONS_IGNORED: i64 = 4;
@@ -115,6 +119,39 @@ alone! {
             warm_up(&stream);
         }
         assert_eq!(device.health().state, HealthState::Healthy);
+    }
+
+    /// Its handler comes when the event has moved on to later batches, where the GPU signals all the same.
+    fn a_handler_of_a_failed_batch_never_sets_an_event_back() {
+        deviations::deviate(Deviation::SignalsOnFailure);
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        for seed in 1..=20 {
+            control::set_seed(seed);
+            control::fault_next(Fault::Fail(CommandBufferError::Internal, None));
+            for _ in 0..6 {
+                let buffer = filled(&stream, 1.0).unwrap();
+                stream.flush().unwrap();
+                drop(buffer);
+            }
+            // Whether the failed batch is known to have failed is a matter of luck then.
+            let _ = device.synchronize();
+            no_rule_is_broken();
+        }
+    }
+
+    /// A code that is no code of the kernel driver means nothing.
+    fn an_underlying_error_of_another_domain_is_no_word_of_the_kernel_driver() {
+        let error = CommandBufferError::Internal;
+        let text = fails_one_batch(Fault::FailBelow(error, "NSPOSIXErrorDomain", SUBMISSIONS_IGNORED));
+        assert!(text.contains("MTLCommandBufferErrorInternal"), "{text}");
+    }
+
+    /// Layers of Metal, for debugging and captures, may call handlers with an object of their own.
+    fn a_handler_with_another_object_for_its_command_buffer_fails_the_batch_too() {
+        control::set_layered(true);
+        fails_one_batch(Fault::Fail(CommandBufferError::Timeout, None));
     }
 
     fn submissions_that_are_ignored_lose_the_device() {

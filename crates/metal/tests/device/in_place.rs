@@ -1,5 +1,6 @@
 //! Memory that host and GPU share: results are read where they lie, and files are not copied.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -100,7 +101,70 @@ fn loaded(device: &Device, path: &std::path::Path) -> usize {
     taken
 }
 
+/// Numbers in pages of their own, which are there as long as this.
+struct Pages {
+    first: NonNull<u8>,
+    bytes: usize,
+    gone: Arc<AtomicBool>,
+}
+
+// SAFETY: pages that nobody writes.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    fn map(bytes: usize) -> Self {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: asks for new pages.
+        let first = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        assert_ne!(first, libc::MAP_FAILED);
+        Self { first: NonNull::new(first.cast()).unwrap(), bytes, gone: Arc::default() }
+    }
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: mapped with this size, and nobody writes it.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), self.bytes) };
+        self.gone.store(true, Ordering::Release);
+    }
+}
+
+/// How many buffers there are.
+fn buffers() -> i64 {
+    let living = control::living();
+    living.iter().find(|(class, _)| *class == "MillstreamBuffer").map_or(0, |(_, count)| *count)
+}
+
 alone! {
+    /// Residency sets keep what they have until a commit after its removal, and an idle device commits nothing else.
+    fn a_file_that_an_idle_device_lets_go_is_unmapped_behind_its_buffer() {
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        let before = buffers();
+        let pages = Arc::new(Pages::map(1 << 18));
+        let gone = Arc::clone(&pages.gone);
+        let (buffer, offset) = stream.wrap(pages, 0..1 << 18).unwrap().expect("a buffer");
+        let some = Layout::strided(DType::F32, &[64], &[1], offset / 4).unwrap();
+        let result = negative(&stream, &buffer, some);
+        stream.synchronize().unwrap();
+        assert_eq!(buffers(), before + 1);
+        drop((result, buffer));
+        until("its pages go", || gone.load(Ordering::Acquire));
+        // Nothing was submitted meanwhile.
+        assert_eq!(buffers(), before);
+    }
+
     fn results_are_read_where_they_lie() {
         let stream = open().stream().unwrap();
         warm_up(&stream);

@@ -1,8 +1,8 @@
 //! Switches for those who look after a device: captures, and keeping it warm.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use millstream_metal_driver::control;
+use millstream_metal_driver::control::{self, CommandBufferError, Fault};
 
 use crate::kit::{alone, filled, open, value, warm_up};
 
@@ -69,6 +69,35 @@ alone! {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(control::residency_requests(), 0);
+    }
+
+    /// A command buffer that fails sets no event, and the next one goes out all the same.
+    fn a_failure_does_not_end_keeping_a_device_warm() {
+        set(&[("MILLSTREAM_METAL_KEEP_WARM", "1"), ("MILLSTREAM_METAL_RESIDENCY", "0")]);
+        let device = open();
+        warm_up(&device.stream().unwrap());
+        device.synchronize().unwrap();
+        control::fault_next(Fault::Fail(CommandBufferError::Internal, None));
+        let (before, start) = (control::commits(), Instant::now());
+        while control::commits() < before + 4 {
+            assert!(start.elapsed() < Duration::from_secs(30), "{} commits", control::commits() - before);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Residency sets are one thread's at a time, also while the system makes room for one.
+    fn a_set_that_is_asked_for_is_not_changed_meanwhile() {
+        set(&[("MILLSTREAM_METAL_KEEP_WARM", "1")]);
+        let device = open();
+        let stream = device.stream().unwrap();
+        warm_up(&stream);
+        control::set_residency_time(Duration::from_millis(100));
+        let before = control::residency_requests();
+        while control::residency_requests() < before + 20 {
+            drop(stream.allocate(4 << 20).unwrap());
+            device.empty_cache().unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn a_device_is_not_kept_warm_unless_that_is_wanted() {

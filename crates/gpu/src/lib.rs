@@ -46,6 +46,7 @@ pub mod environment;
 mod exit_gate;
 mod failure;
 pub mod fake;
+pub mod fenced;
 mod lowering;
 mod memory;
 mod platform;

@@ -8,13 +8,13 @@
 mod timeline;
 
 use std::ptr::NonNull;
-use std::sync::atomic::{self, AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use block2::RcBlock;
 use millstream_core::sync::schedule::{self, AtomicU32};
-use millstream_gpu::{Binding, Failure, HostVisible, MAX_IN_FLIGHT, Memory};
+use millstream_gpu::{Binding, Failure, HostVisible, MAX_IN_FLIGHT, Memory, fenced};
 use millstream_kernels::{FAULT_HEADER_WORDS, fault_record_bytes};
 use objc2::msg_send;
 use objc2::runtime::ProtocolObject;
@@ -225,21 +225,16 @@ pub(crate) fn as_event(event: &Ref<dyn MTLSharedEvent>) -> &Ref<dyn MTLEvent> {
     ProtocolObject::from_ref(event)
 }
 
-/// The value of an event. What was written before it was set is visible to the calling thread.
+/// The value of an event. What was written before it was set is visible to the calling thread: results, fault records, and failures
+/// that were noted. Metal does not say that the read alone sees to that.
 fn seen(event: &Ref<dyn MTLSharedEvent>) -> u64 {
-    let value = event.signaledValue();
-    // Metal does not say that the read orders anything, and on ARM a plain load would not: results, fault records and noted failures
-    // are read behind it. Pairs with the GPU's signal, and with `raise`.
-    atomic::fence(Ordering::Acquire);
-    value
+    fenced::acquire(|| event.signaledValue())
 }
 
 /// Sets an event, unless it has come further: it never goes back. What was written before is visible to who sees the value.
 fn raise(event: &Ref<dyn MTLSharedEvent>, value: u64) {
-    // As above: nobody says that setting it is a release.
-    atomic::fence(Ordering::Release);
     if event.signaledValue() < value {
-        event.setSignaledValue(value);
+        fenced::release(|| event.setSignaledValue(value));
     }
 }
 

@@ -134,7 +134,8 @@ fn invariant_02_a_stream_stuck_in_submit_disturbs_no_other() {
     let released = Arc::new((Mutex::new(false), Condvar::new()));
     let backend = Box::new(Sticky(Arc::clone(&released)));
     let device =
-        Device::with_backend(backend, Config { wait_timeout: HANG, ..Config::default() }).unwrap();
+        Device::with_backend(backend, Config { wait_timeout: Some(HANG), ..Config::default() })
+            .unwrap();
     let layout = Layout::contiguous(DType::F32, &[16]).unwrap();
     let work = move |stream: &Stream| {
         for _ in 0..100 {

@@ -5,7 +5,7 @@ mod batch;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::device::DeviceInner;
 use crate::memory::trim_device;
@@ -180,6 +180,12 @@ pub trait Backend: Send + Sync + 'static {
     /// would wait once for each otherwise. Others get at most [`Config::batch_commands`](crate::Config) at a time.
     fn takes_whole_plans(&self) -> bool {
         false
+    }
+
+    /// How long a wait may take if [`Config::wait_timeout`](crate::Config::wait_timeout) is not set. A device that works by itself and
+    /// does not answer for so long counts as one that hangs.
+    fn usual_wait(&self) -> Duration {
+        crate::Config::USUAL_WAIT
     }
 
     /// How many batches execute at a time, for a device that has an arena [bound](Batch::bind_arena) to each batch when

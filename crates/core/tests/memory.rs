@@ -221,7 +221,7 @@ fn reclaiming_takes_the_caches_of_other_streams() {
 fn reclaiming_submits_and_waits_for_deferred_blocks() {
     let (device, control) = device_with(|config| {
         config.memory_limit = Some(4 << 20);
-        config.wait_timeout = std::time::Duration::from_millis(20);
+        config.wait_timeout = Some(std::time::Duration::from_millis(20));
     });
     let (home, reader) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let own = reader.allocate(2 << 20).unwrap();

@@ -185,7 +185,7 @@ fn a_deadline_also_bounds_the_wait_for_room() {
     let (device, control) = device_with(|config| {
         config.in_flight = 1;
         config.batch_commands = 1;
-        config.wait_timeout = Duration::from_secs(3600);
+        config.wait_timeout = Some(Duration::from_secs(3600));
     });
     let stream = Stream::new(&device).unwrap();
     let buffer = stream.allocate(256).unwrap();
@@ -211,7 +211,8 @@ fn a_deadline_also_bounds_the_wait_for_room() {
 /// memory while one waits for it.
 #[test]
 fn invariant_05_a_stream_that_is_waited_for_can_be_used() {
-    let (device, control) = device_with(|config| config.wait_timeout = Duration::from_secs(3600));
+    let (device, control) =
+        device_with(|config| config.wait_timeout = Some(Duration::from_secs(3600)));
     let (stream, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let (a, b) = (stream.allocate(256).unwrap(), other.allocate(256).unwrap());
     control.hang(stream.id(), true);
@@ -346,7 +347,7 @@ fn clearing_and_writing_at_once_keeps_what_was_written() {
 fn many_streams_that_hang_take_one_timeout_together() {
     const STREAMS: usize = 20;
     let time = Duration::from_millis(500);
-    let (device, control) = device_with(|config| config.wait_timeout = time);
+    let (device, control) = device_with(|config| config.wait_timeout = Some(time));
     let streams = [(); STREAMS].map(|()| Stream::new(&device).unwrap());
     for stream in &streams {
         fill(stream, &stream.allocate(64).unwrap()).unwrap();

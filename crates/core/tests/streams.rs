@@ -96,7 +96,8 @@ fn a_finished_producer_costs_no_wait() {
 /// Invariant 5: every wait has a deadline, and the error names stream, sequence number and command.
 #[test]
 fn invariant_05_a_hung_stream_times_out_with_names_and_others_go_on() {
-    let (device, control) = device_with(|config| config.wait_timeout = Duration::from_millis(20));
+    let (device, control) =
+        device_with(|config| config.wait_timeout = Some(Duration::from_millis(20)));
     let (hung, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let (a, b) = (hung.allocate(256).unwrap(), other.allocate(256).unwrap());
     fill(&hung, &a).unwrap();
@@ -162,7 +163,7 @@ fn a_full_stream_that_hangs_fails_the_recording_call_and_keeps_what_was_recorded
     let (device, control) = device_with(|config| {
         config.batch_commands = 1;
         config.in_flight = 1;
-        config.wait_timeout = Duration::from_millis(10);
+        config.wait_timeout = Some(Duration::from_millis(10));
     });
     let stream = Stream::new(&device).unwrap();
     let buffer = stream.allocate(256).unwrap();
@@ -272,7 +273,8 @@ fn synchronize_all_while_eight_threads_work() {
 /// not meet a queue that is closed.
 #[test]
 fn a_device_is_not_closed_while_work_that_came_late_is_in_flight() {
-    let (device, control) = device_with(|config| config.wait_timeout = Duration::from_millis(200));
+    let (device, control) =
+        device_with(|config| config.wait_timeout = Some(Duration::from_millis(200)));
     let [early, late] = [(); 2].map(|()| Stream::new(&device).unwrap());
     let [first, second] = [(); 2].map(|()| early.allocate(64).unwrap());
     fill(&early, &first).unwrap().wait().unwrap();

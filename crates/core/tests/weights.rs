@@ -48,7 +48,7 @@ fn invariant_05_dropped_weights_wait_for_no_stream() {
     let (device, control) = device_with(|config| {
         config.in_flight = 1;
         config.batch_commands = 1;
-        config.wait_timeout = Duration::from_millis(200);
+        config.wait_timeout = Some(Duration::from_millis(200));
     });
     let (hung, own) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let weights: Vec<Buffer> = (0..8).map(|_| settled(&own, 1 << 20)).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use millstream_core::{
     Backend, BackendEntry, BackendInfo, Config, Error, Layout, MAX_STREAMS, OpKind, Queue,
@@ -100,6 +101,12 @@ impl Backend for CpuBackend {
     }
 
     /// A batch executes with a permit.
+    /// Nothing hangs here that computes. Of many callers the last waits for as long as all others compute, which is minutes for large
+    /// models.
+    fn usual_wait(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+
     fn arena_users(&self) -> Option<usize> {
         Some(self.engine.permits())
     }

@@ -217,7 +217,7 @@ impl Gpu {
                 tensor_cores: properties.capability >= TENSOR_CORES_SINCE,
                 ..limits(properties.max_threads, properties.shared_bytes, properties.processors)
             },
-            kernels: OnceCache::new(config.kernel_cache, config.wait_timeout),
+            kernels: OnceCache::new(config.kernel_cache, config.wait_timeout_or_usual()),
             status: DeviceStatus::new(name),
             segments: Arc::default(),
             overlaps,

@@ -52,10 +52,10 @@ pub(crate) struct Kernels {
 impl Kernels {
     pub fn new(config: &Config) -> Self {
         Self {
-            cache: OnceCache::new(config.kernel_cache, config.wait_timeout),
+            cache: OnceCache::new(config.kernel_cache, config.wait_timeout_or_usual()),
             preparing: Mutex::default(),
             prepared: Condvar::new(),
-            timeout: config.wait_timeout,
+            timeout: config.wait_timeout_or_usual(),
             living: AtomicUsize::new(0),
         }
     }

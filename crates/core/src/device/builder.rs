@@ -70,7 +70,7 @@ impl DeviceBuilder {
 
     /// How long a wait may take.
     pub fn wait_timeout(self, time: Duration) -> Self {
-        self.set(|config| config.wait_timeout = time)
+        self.set(|config| config.wait_timeout = Some(time))
     }
 
     /// Threads that compute at the same time on the CPU device.

@@ -34,7 +34,7 @@ pub enum Exhaustion {
 /// | `MILLSTREAM_MEMORY_LIMIT` | `memory_limit` | bytes, with `K`, `M`, `G` or `T` (powers of 1024) | the device's memory; on the CPU three quarters of the machine's, or of the container's |
 /// | `MILLSTREAM_MEMORY_HIGH` | `memory_high` | percent of the limit, 1 to 100 | 90 |
 /// | `MILLSTREAM_MEMORY_LOW` | `memory_low` | percent of the limit, 0 to 100 | 70 |
-/// | `MILLSTREAM_WAIT_TIMEOUT_MS` | `wait_timeout` | milliseconds, from 1 | 30000 |
+/// | `MILLSTREAM_WAIT_TIMEOUT_MS` | `wait_timeout` | milliseconds, from 1 | 30000; on the CPU 600000 |
 /// | `MILLSTREAM_THREADS` | `threads` | 1 to 1024 | the machine's cores |
 /// | `MILLSTREAM_INTRA_OP` | `intra_op` | `on`, `off` | `on` |
 /// | `MILLSTREAM_BATCH_COMMANDS` | `batch_commands` | 1 to 4096 | 64 |
@@ -72,8 +72,9 @@ pub struct Config {
     pub memory_high: u32,
     /// … until this share is reached.
     pub memory_low: u32,
-    /// How long a wait may take.
-    pub wait_timeout: Duration,
+    /// How long a wait may take. If `None`, the device decides: 30 seconds on a GPU, which then counts as one that hangs; 10 minutes on
+    /// the CPU device, where a call stands in line behind the computing of others.
+    pub wait_timeout: Option<Duration>,
     /// Threads that compute at the same time on the CPU device. If `None`, one per core.
     pub threads: Option<usize>,
     /// Whether one Command may use several threads while others are idle.
@@ -104,7 +105,7 @@ impl Default for Config {
             memory_limit: None,
             memory_high: 90,
             memory_low: 70,
-            wait_timeout: Duration::from_secs(30),
+            wait_timeout: None,
             threads: None,
             intra_op: true,
             batch_commands: 64,
@@ -118,6 +119,14 @@ impl Default for Config {
 }
 
 impl Config {
+    /// How long a wait may take on a device that works by itself, if nothing is set.
+    pub(crate) const USUAL_WAIT: Duration = Duration::from_secs(30);
+
+    /// [`wait_timeout`](Self::wait_timeout), or what it is on a device that works by itself.
+    pub fn wait_timeout_or_usual(&self) -> Duration {
+        self.wait_timeout.unwrap_or(Self::USUAL_WAIT)
+    }
+
     /// The defaults, overridden by the environment.
     ///
     /// # Errors
@@ -156,7 +165,7 @@ impl Config {
         if let Some(time) =
             number("MILLSTREAM_WAIT_TIMEOUT_MS", 1, long, "milliseconds, from 1 to 4294967295")?
         {
-            config.wait_timeout = Duration::from_millis(time as u64);
+            config.wait_timeout = Some(Duration::from_millis(time as u64));
         }
         config.threads = number("MILLSTREAM_THREADS", 1, 1024, "1 to 1024")?;
         if let Some(value) = lookup("MILLSTREAM_INTRA_OP") {
@@ -218,7 +227,8 @@ impl Config {
         within("kernel_cache", self.kernel_cache, 1, 1_000_000, "1 to 1000000")?;
         within("profiler_ring", self.profiler_ring, MIN_RING, MAX_RING, "16 to 16777216")?;
         within("threads", self.threads.unwrap_or(1), 1, 1024, "1 to 1024")?;
-        within("wait_timeout", usize::from(!self.wait_timeout.is_zero()), 1, 1, "more than zero")
+        let is_zero = self.wait_timeout.is_some_and(|time| time.is_zero());
+        within("wait_timeout", usize::from(!is_zero), 1, 1, "more than zero")
     }
 }
 

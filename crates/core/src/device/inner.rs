@@ -1,6 +1,7 @@
 //! The state of a device, and the list of all devices that were opened.
 
 use std::sync::atomic::AtomicPtr;
+use std::time::Duration;
 
 use super::health::FaultLog;
 use super::registry::{PUBLISH, READ};
@@ -92,6 +93,11 @@ impl DeviceInner {
 
     pub fn label(&self) -> &str {
         &self.label
+    }
+
+    /// How long a wait may take.
+    pub fn wait_timeout(&self) -> Duration {
+        self.config.wait_timeout.unwrap_or_else(|| self.backend().usual_wait())
     }
 
     pub fn config(&self) -> &Config {

@@ -76,7 +76,7 @@ fn reclaim<T>(
                 return Ok(found);
             }
         }
-        let deadline = Instant::now().checked_add(device.config().wait_timeout);
+        let deadline = Instant::now().checked_add(device.wait_timeout());
         if !pending_frees.any_since(before, deadline) {
             break;
         }

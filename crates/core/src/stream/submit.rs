@@ -52,7 +52,7 @@ impl Deadline {
 
     /// The deadline by the device's `wait_timeout`.
     pub fn usual(device: &DeviceInner) -> Self {
-        Self::within(device.config().wait_timeout)
+        Self::within(device.wait_timeout())
     }
 
     pub fn is_over(&self) -> bool {
@@ -66,7 +66,7 @@ impl Deadline {
     }
 
     fn of(device: &DeviceInner, time: Option<Duration>) -> Self {
-        Self::within(time.unwrap_or(device.config().wait_timeout))
+        Self::within(time.unwrap_or_else(|| device.wait_timeout()))
     }
 }
 

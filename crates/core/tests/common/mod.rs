@@ -12,7 +12,7 @@ pub const MEMORY: usize = 64 << 20;
 
 /// Waits end late, so that only a test that would hang sees it.
 pub fn config() -> Config {
-    Config { wait_timeout: Duration::from_secs(120), ..Config::default() }
+    Config { wait_timeout: Some(Duration::from_secs(120)), ..Config::default() }
 }
 
 pub fn device() -> (Device, FakeControl) {

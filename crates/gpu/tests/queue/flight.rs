@@ -12,7 +12,7 @@ use crate::kit::{Gpu, Layer, filled, read, until};
 fn no_more_batches_are_in_flight_than_allowed_and_waits_end_at_their_deadline() {
     const IN_FLIGHT: usize = 3;
     let limit = Duration::from_secs(60);
-    let config = Config { in_flight: IN_FLIGHT, wait_timeout: limit, ..Config::default() };
+    let config = Config { in_flight: IN_FLIGHT, wait_timeout: Some(limit), ..Config::default() };
     let gpu = Gpu::with(config, FakeOptions::default());
     let stream = gpu.stream();
     gpu.hold();

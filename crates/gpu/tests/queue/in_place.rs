@@ -140,7 +140,7 @@ fn what_is_large_strided_or_not_written_is_copied_by_the_device_unless_it_is_set
 
 #[test]
 fn a_read_does_not_end_before_the_device_is_through() {
-    let config = Config { wait_timeout: Duration::from_millis(50), ..Config::default() };
+    let config = Config { wait_timeout: Some(Duration::from_millis(50)), ..Config::default() };
     let gpu = Gpu::with(config, FakeOptions { unified: true, ..FakeOptions::default() });
     let stream = gpu.stream();
     let (layer, one) = (Layer::new(&stream), matrix(ROWS, SIZE));

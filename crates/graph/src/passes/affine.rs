@@ -1,6 +1,6 @@
 //! Constants that a product or convolution is multiplied by, or that are added to it or to its input, go into its weights.
 
-use millstream_core::{Activation, Axes, BinaryOp, ConvParams, Epilogue, Op, ReduceOp};
+use millstream_core::{Activation, Axes, BinaryOp, ConvParams, Epilogue, Op, ReduceOp, UnaryOp};
 use smallvec::SmallVec;
 
 use super::rewrite::{Replaced, Rewrite, rewrite};
@@ -151,11 +151,15 @@ fn with_constant(
             bias = bias.map(|bias| binary(rewrite, op, bias, vector)).transpose()?;
         }
         _ => {
-            let zero = match bias {
-                Some(bias) => bias,
-                None => binary(rewrite, BinaryOp::Sub, vector, vector)?,
-            };
-            bias = Some(binary(rewrite, op, zero, vector)?);
+            // Nothing is computed of a vector by itself: it may be infinite, as for what is not to be chosen.
+            bias = Some(match (bias, op) {
+                (Some(bias), _) => binary(rewrite, op, bias, vector)?,
+                (None, BinaryOp::Sub) => {
+                    let negated = NodeOp::Op(Op::Unary { op: UnaryOp::Neg });
+                    rewrite.builder().add(negated, &[vector])?[0]
+                }
+                (None, _) => vector,
+            });
         }
     }
     emit(rewrite, found, source, weight, bias)

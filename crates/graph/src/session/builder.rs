@@ -42,7 +42,7 @@ pub struct SessionBuilder {
 }
 
 /// Sets of shapes that are kept compiled unless a session says otherwise.
-const PLANS: usize = 64;
+const PLANS: usize = 256;
 
 /// How long a call waits for another that compiles the same shapes.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -77,7 +77,7 @@ impl SessionBuilder {
         self
     }
 
-    /// For how many sets of input shapes plans are kept; at least one, 64 unless set. A further set takes the place of the
+    /// For how many sets of input shapes plans are kept; at least one, 256 unless set. A further set takes the place of the
     /// one that was not used for longest.
     pub fn plans(mut self, plans: usize) -> Self {
         self.plans = plans;

@@ -146,8 +146,9 @@ fn squeeze(node: &mut NodeDef<'_, '_>) -> Made {
         let input = inputs.tensor(0)?;
         let shape = at.shape(input);
         let gone = match given_integers(at, &attribute, inputs, 1)? {
-            Some(given) => axes(&given, shape.len())?,
-            None => (0..shape.len()).filter(|&axis| shape[axis] == 1).collect(),
+            Some(given) if !given.is_empty() => axes(&given, shape.len())?,
+            // onnxruntime takes no axes for all of them, too.
+            _ => (0..shape.len()).filter(|&axis| shape[axis] == 1).collect(),
         };
         if let Some(axis) = gone.iter().find(|&&axis| shape[axis] != 1) {
             return refuse(format!("axis {axis} of {:?} is not of size 1", &shape[..]));
@@ -225,7 +226,11 @@ fn slice_axis(
         let start = if count == 0 { 0 } else { start as usize };
         return at.view(View::Slice { axis, start, count: count as usize, step }, input);
     }
-    let (start, end) = (from_front(start).clamp(-1, size - 1), from_front(end).clamp(-1, size - 1));
+    if size == 0 {
+        return slice(at, input, axis, 0, 0);
+    }
+    // A start before the first is the first; an end may lie before it.
+    let (start, end) = (from_front(start).clamp(0, size - 1), from_front(end).clamp(-1, size - 1));
     let back = step.unsigned_abs() as i64;
     let count = if start > end { (start - end - 1) / back + 1 } else { 0 };
     if count == 0 {

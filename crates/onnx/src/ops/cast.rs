@@ -1,7 +1,7 @@
 //! Other element types for the same numbers.
 
 use millstream_core::DType;
-use millstream_graph::{Expanded, Stop, Value, View};
+use millstream_graph::{Edge, Expanded, Stop, Value, View};
 
 use super::common::{Made, cast_with, one, refusal, refuse};
 use super::text::{parse_texts, strings_shape, write_texts};
@@ -72,8 +72,24 @@ fn convert(
         (true, To::Texts) => Ok(vec![value.clone()]),
         (true, To::Numbers(dtype)) => Err(Stop::Host(parse_texts(dtype))),
         (false, To::Texts) => Err(Stop::Host(write_texts())),
-        (false, To::Numbers(dtype)) => one(cast_with(at, inputs.tensor(0)?, dtype, saturate)?),
+        (false, To::Numbers(dtype)) => {
+            let input = wrapping(at, inputs.tensor(0)?, dtype)?;
+            one(cast_with(at, input, dtype, saturate)?)
+        }
     }
+}
+
+/// Numbers on their way to a short type of integers. ONNX does not say what becomes of those outside; onnxruntime keeps the lowest bits
+/// of a longer integer, and images that were not clipped rely on it.
+fn wrapping(at: &mut millstream_graph::Expander<'_>, input: Edge, to: DType) -> Expanded<Edge> {
+    let from = at.dtype(input);
+    let through = match to {
+        _ if !from.is_float() || from.is_storage() => return Ok(input),
+        DType::U8 | DType::I8 | DType::U16 | DType::I16 => DType::I32,
+        DType::U32 => DType::I64,
+        _ => return Ok(input),
+    };
+    cast_with(at, input, through, true)
 }
 
 fn bit_cast(node: &mut NodeDef<'_, '_>) -> Made {

@@ -56,8 +56,6 @@ fn conv_transpose(node: &mut NodeDef<'_, '_>) -> Made {
     let groups = node.attributes.int_or("group", 1)?;
     let more = node.attributes.ints("output_padding")?.unwrap_or_default().to_vec();
     let wanted = node.attributes.ints("output_shape")?.map(<[i64]>::to_vec);
-    // In the first version upper and lower were the other way round.
-    let swapped = node.version < 11;
     operator(node, move |at, inputs| {
         let (input, weight, bias) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.optional(2)?);
         let [sizes, kernel] = spatial(at, input, weight)?;
@@ -68,7 +66,8 @@ fn conv_transpose(node: &mut NodeDef<'_, '_>) -> Made {
         }
         let same = matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
         if wanted.is_some() || same {
-            let upper = (window.auto_pad == AutoPad::SameUpper) != (swapped && same);
+            // The text of the first version has the sides the other way round; onnxruntime never did it like that.
+            let upper = window.auto_pad == AutoPad::SameUpper;
             for (axis, &size) in sizes.iter().enumerate() {
                 let stride = i128::from(geometry.stride[axis]);
                 let out = match &wanted {

@@ -402,6 +402,30 @@ def recurrent(cases):
                   direction=direction, hidden_size=hidden)
 
 
+def unsaid(cases):
+    """ONNX's own operators where its text says nothing, or what onnxruntime never did."""
+    own = dict(domain="")
+    outside = numpy.array([300.7, -1.9, 255.5, -200.25], F)
+    for kind in ("UINT8", "INT8", "UINT16", "INT16", "UINT32"):
+        cases.add(f"Cast_outside_{kind}", "Cast", [("x", outside)], [getattr(T, kind)], to=getattr(T, kind), **own)
+    limits = [(name, numpy.array([value])) for name, value in (("Start", -6), ("End", -5), ("Axis", 0), ("Step", -2))]
+    cases.add("Slice_backwards_from_before", "Slice", [("x", cases.floats(4)), *limits], [T.FLOAT], **own)
+    cases.add("Squeeze_no_axes", "Squeeze", [("x", cases.floats(1, 3, 1)), ("Axes", numpy.zeros(0, numpy.int64))], [T.FLOAT], **own)
+    for pad in ("SAME_UPPER", "SAME_LOWER"):
+        inputs = [("x", cases.floats(1, 2, 5)), ("W", cases.floats(2, 3, 3))]
+        cases.add(f"ConvTranspose_old_{pad}", "ConvTranspose", inputs, [T.FLOAT], auto_pad=pad, strides=[2], domain="", opset=10)
+    # A constant that is added behind a product, and keeps some results from being chosen.
+    x, weight, bias = cases.floats(2, 4), cases.floats(4, 3), numpy.array([0.5, -numpy.inf, 1], F)
+    for op in ("Add", "Sub"):
+        nodes = [helper.make_node("MatMul", ["x", "W"], ["product"]), helper.make_node(op, ["product", "B"], ["y"])]
+        graph = helper.make_graph(
+            nodes, "model", [helper.make_tensor_value_info("x", T.FLOAT, ["rows", 4])], [helper.make_tensor_value_info("y", T.FLOAT, None)],
+            [tensor(weight, "W"), tensor(bias, "B")],
+        )  # fmt: skip
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+        cases.writer.add(f"MatMul_{op}_infinite", model, {"x": x})
+
+
 def main():
     cases = Cases(Writer("microsoft"))
     activations(cases)
@@ -414,4 +438,5 @@ def main():
     attention(cases)
     group_query(cases)
     recurrent(cases)
+    unsaid(cases)
     cases.writer.finish()

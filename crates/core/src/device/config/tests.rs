@@ -36,7 +36,7 @@ fn every_variable_is_read() {
         memory_limit: Some(3 << 20),
         memory_high: 80,
         memory_low: 50,
-        wait_timeout: Duration::from_millis(1500),
+        wait_timeout: Some(Duration::from_millis(1500)),
         threads: Some(3),
         intra_op: false,
         batch_commands: 5,

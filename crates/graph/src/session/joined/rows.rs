@@ -39,7 +39,7 @@ impl Groups {
     pub fn new(settings: &Settings) -> Self {
         Self {
             // Each has several plans, and one for its calls. Calls of several rows have a second one until they enter that of one row.
-            groups: RecentCache::new(settings.stages.div_ceil(4).max(2), settings.timeout),
+            groups: RecentCache::new(settings.stages.div_ceil(16).max(2), settings.timeout),
             // Each stands for a plan that its calls have alone.
             units: RecentCache::new(settings.stages, settings.timeout),
         }

@@ -249,7 +249,7 @@ fn a_panic_of_a_polled_leader_reaches_every_call_of_its_batch_and_nobody_else() 
 /// The device does not answer: all calls of the batch hear of it after one wait, and none is computed again.
 #[test]
 fn a_device_that_hangs_is_waited_for_once() {
-    let config = Config { wait_timeout: Duration::from_millis(50), ..Config::default() };
+    let config = Config { wait_timeout: Some(Duration::from_millis(50)), ..Config::default() };
     let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
     let session = perceptron_on(&device, joining());
     session.warm_up(&[("x", &[1, 8])]).unwrap();

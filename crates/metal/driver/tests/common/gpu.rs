@@ -179,10 +179,7 @@ impl Stream {
     }
 
     pub fn wait(&self, value: u64) {
-        assert!(
-            self.event.waitUntilSignaledValue_timeoutMS(value, 60_000),
-            "the event does not come"
-        );
+        assert!(comes(&self.event, value, 60_000), "the event does not come");
     }
 
     /// Until all handlers have run. Only then may buffers go.
@@ -213,4 +210,9 @@ pub fn dispatch(
         );
     }
     encoder.dispatchThreadgroups_threadsPerThreadgroup(size(groups), size(128));
+}
+
+/// Whether an event comes to a value in time.
+pub fn comes(event: &Ref<dyn MTLSharedEvent>, value: u64, milliseconds: u64) -> bool {
+    autoreleasepool(|_| event.waitUntilSignaledValue_timeoutMS(value, milliseconds))
 }

@@ -4,6 +4,7 @@
 #     scripts/metal-driver.sh test                 the driver's own tests
 #     scripts/metal-driver.sh device               the device's tests: failures, order, lifetime, units
 #     scripts/metal-driver.sh conformance [K/N]    the suite on the device, or the K-th of N parts
+#     scripts/metal-driver.sh nodes [K/N]          ONNX's own tests on the device, or the K-th of N parts
 #     scripts/metal-driver.sh random [COUNT]       cases that nobody thought of, 1000 unless given
 #     scripts/metal-driver.sh stress [THREADS…]    stress scenarios on the device, 8 threads unless given
 #     scripts/metal-driver.sh tsan                 under ThreadSanitizer: the device's tests of order, some of the suite and of the stress
@@ -11,10 +12,10 @@
 #                                                  which it must notice
 #     scripts/metal-driver.sh coverage             which lines of crates/metal the device's tests run; fails below 95 %
 #     scripts/metal-driver.sh share                our own share of a replayed call beside that of the CUDA device; fails above 1.5 times
-#     scripts/metal-driver.sh ci                   what CI runs: test, device, a tenth of the suite (another one every day, or the one that
-#                                                  MILLSTREAM_CONFORMANCE_PART names), 20 random cases
-#     scripts/metal-driver.sh full                 the same at length: 20 seeds, 100 exits, the whole suite, 1000 random cases, stress with 8 to 256
-#                                                  threads, coverage, our own share, and changes that must be noticed
+#     scripts/metal-driver.sh ci                   what CI runs: test, device, a tenth of the suite and of ONNX's tests (another one every day,
+#                                                  or the one that MILLSTREAM_CONFORMANCE_PART names), 20 random cases
+#     scripts/metal-driver.sh full                 the same at length: 20 seeds, 100 exits, the whole suite, all of ONNX's tests, 1000 random
+#                                                  cases, stress with 8 to 256 threads, coverage, our own share, and changes that must be noticed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -31,6 +32,12 @@ device() { cargo test --quiet -p millstream-on-driver --test unit --test device;
 
 conformance() {
     MILLSTREAM_CONFORMANCE_PART="${1:-1/1}" cargo test -p millstream-on-driver --test conformance -- --nocapture the_metal_device_conforms
+}
+
+nodes() {
+    local folder
+    folder=$(python3 "$root/crates/onnx/tests/node_tests/export.py")
+    MILLSTREAM_NODE_TESTS=$folder MILLSTREAM_NODE_TESTS_PART="${1:-1/1}" cargo test -p millstream-on-driver --test node_tests -- --nocapture
 }
 
 random() { MILLSTREAM_METAL_RANDOM="${1:-1000}" cargo test -p millstream-on-driver --test conformance random_cases; }
@@ -116,11 +123,20 @@ case $what in
     coverage) coverage "$@" ;;
     share) cargo bench --quiet -p millstream-share --bench share ;;
     random) random "$@" ;;
-    ci) plain; device; conformance "${MILLSTREAM_CONFORMANCE_PART:-$((10#$(date +%j) % 10 + 1))/10}"; random 20 ;;
+    nodes) nodes "$@" ;;
+    ci)
+        part=${MILLSTREAM_CONFORMANCE_PART:-$((10#$(date +%j) % 10 + 1))/10}
+        plain
+        device
+        conformance "$part"
+        nodes "$part"
+        random 20
+        ;;
     full)
         plain
         MILLSTREAM_METAL_SEEDS=20 MILLSTREAM_METAL_EXITS=100 device
         whole_suite
+        nodes
         random 1000
         stress 8 31 64 256
         (coverage)

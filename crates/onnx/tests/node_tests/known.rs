@@ -39,14 +39,16 @@ pub fn surprises(
     for (case, outcome) in cases.iter().zip(outcomes) {
         match (outcome, known.get(&case.name)) {
             (Ok(()), Some(_)) => {
-                surprises.push(format!("{} passes: take it off known_failures.txt", case.name));
+                surprises
+                    .push(format!("{} passes: take it off the list of known failures", case.name));
             }
             (Err(reason), None) => surprises.push(format!("{} fails: {reason}", case.name)),
             (Ok(()), None) | (Err(_), Some(_)) => {}
         }
     }
     for name in known.keys().filter(|name| cases.iter().all(|case| case.name != **name)) {
-        surprises.push(format!("{name} is on known_failures.txt, and there is no such case"));
+        surprises
+            .push(format!("{name} is on the list of known failures, and there is no such case"));
     }
     surprises
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
 
 use common::*;
 use millstream_core::{BufferLike, Error, Stream};
@@ -272,6 +273,32 @@ fn a_device_without_memory_recovers_when_it_has_some() {
         device.empty_cache().unwrap();
     }
     assert_eq!(control.memory_taken(), 0);
+}
+
+/// What the call frees by itself is a reason to try again, not to wait anew.
+#[test]
+fn invariant_05_a_shortage_waits_no_longer_than_a_call_may() {
+    let time = Duration::from_secs(1);
+    // A machine that is busy can take as long for other reasons, but not every time.
+    let waited_once = (0..5).any(|_| {
+        let (device, control) = device_with(|config| {
+            config.memory_limit = Some(4 << 20);
+            config.wait_timeout = Some(time);
+        });
+        let (hung, own) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+        let held = hung.allocate(2 << 20).unwrap();
+        control.hang(hung.id(), true);
+        fill(&hung, &held).unwrap();
+        drop(own.allocate(1 << 20).unwrap());
+        let begun = Instant::now();
+        assert!(matches!(own.allocate(3 << 20), Err(Error::OutOfMemory { .. })));
+        let waited = begun.elapsed();
+        control.hang(hung.id(), false);
+        device.synchronize().unwrap();
+        control.assert_no_violations();
+        waited < 2 * time
+    });
+    assert!(waited_once);
 }
 
 #[test]

@@ -100,13 +100,13 @@ impl Backend for CpuBackend {
         true
     }
 
-    /// A batch executes with a permit.
     /// Nothing hangs here that computes. Of many callers the last waits for as long as all others compute, which is minutes for large
     /// models.
     fn usual_wait(&self) -> Duration {
         Duration::from_secs(600)
     }
 
+    /// A batch executes with a permit.
     fn arena_users(&self) -> Option<usize> {
         Some(self.engine.permits())
     }

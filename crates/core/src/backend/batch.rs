@@ -128,6 +128,14 @@ impl BatchLists {
         self.commands.len() - planned
     }
 
+    /// How many Commands a batch like this one adds to empty lists. A plan at its beginning comes with lists of its own.
+    pub fn room(&self) -> usize {
+        match &self.plan {
+            Some(plan) if plan.part.commands.start == 0 => self.unplanned(),
+            _ => self.commands.len(),
+        }
+    }
+
     /// Writes this run's addresses into the Commands of the plan.
     pub fn patch_plan(&mut self, bases: Bases, arena: Option<ArenaLease>) {
         if let Some(plan) = &mut self.plan {

@@ -223,8 +223,12 @@ impl DeviceInner {
     /// Waits until everything that was recorded has passed, failed or not. Returns the first error; a timeout before any other,
     /// since the device still works then.
     pub fn wait_idle(&'static self) -> Result<()> {
+        self.wait_idle_by(Deadline::usual(self))
+    }
+
+    /// The same, with the deadline of a call that waits for more.
+    pub fn wait_idle_by(&'static self, deadline: Deadline) -> Result<()> {
         let mut first = Ok(());
-        let deadline = Deadline::usual(self);
         for stream in self.pool.created() {
             match stream.wait_until_passed_by(stream.recorded(), deadline) {
                 late @ Err(Error::Timeout { .. }) if !is_late(&first) => first = late,

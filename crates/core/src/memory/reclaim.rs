@@ -1,10 +1,8 @@
 //! Reclaims memory when a stream's cache has no block. The steps, in order: a new segment within the budget,
 //! the stream's deferred blocks, its cache, the caches of other streams, and a wait until the device is idle.
 
-use std::time::Instant;
-
 use super::{Buffer, from_cache, size_class, trim_arenas, trim_device, trim_stream};
-use crate::stream::StreamInner;
+use crate::stream::{Deadline, StreamInner};
 use crate::{Result, Segment};
 
 #[derive(Clone, Copy, Debug)]
@@ -67,24 +65,25 @@ fn reclaim<T>(
 ) -> Result<T> {
     let device = stream.device_inner();
     let pending_frees = &device.memory().pending_frees;
+    // One for all attempts: a call waits no longer than it may, however often there is something to try again for.
+    let deadline = Deadline::usual(device);
     for _ in 0..ATTEMPTS {
         let before = pending_frees.finished();
         keep_below_high_water(stream, taken);
         for step in STEPS {
-            take(step, stream);
+            take(step, stream, deadline);
             if let Some(found) = attempt()? {
                 return Ok(found);
             }
         }
-        let deadline = Instant::now().checked_add(device.wait_timeout());
-        if !pending_frees.any_since(before, deadline) {
+        if deadline.is_over() || !pending_frees.any_since(before, Some(deadline.at())) {
             break;
         }
     }
     Err(super::out_of_memory(device, bytes))
 }
 
-fn take(step: ReclaimStep, stream: &'static StreamInner) {
+fn take(step: ReclaimStep, stream: &'static StreamInner, deadline: Deadline) {
     let device = stream.device_inner();
     match step {
         ReclaimStep::NewSegment => {}
@@ -93,7 +92,7 @@ fn take(step: ReclaimStep, stream: &'static StreamInner) {
         ReclaimStep::OtherCaches => trim_device(device),
         ReclaimStep::Idle => {
             // A fault of other work is reported by its own call.
-            let _ = device.wait_idle();
+            let _ = device.wait_idle_by(deadline);
             trim_device(device);
         }
     }

@@ -58,7 +58,7 @@ impl Progress {
         };
         let plan = spares.plans.remove(index);
         let empty = std::mem::replace(lists, plan);
-        if empty.commands.capacity() > 0 {
+        if (1..=SPARE_COMMANDS).contains(&empty.commands.capacity()) {
             spares.keep_empty(empty);
         }
         true

@@ -301,12 +301,12 @@ impl Stream {
         record::record(self.inner, command)
     }
 
-    /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in private
-    /// memory of this stream. Gives the timepoint of the last Command.
+    /// Records all Commands of a plan, with these buffers as its inputs and outputs. Temporary values lie in memory
+    /// that no other run uses meanwhile. Gives the timepoint of the last Command.
     ///
     /// # Blocks when
     ///
-    /// As for [`record`](Self::record).
+    /// As for [`record`](Self::record), and until the device is idle if there is no memory for the temporary values.
     ///
     /// # Errors
     ///

@@ -55,6 +55,10 @@ impl Deadline {
         Self::within(device.wait_timeout())
     }
 
+    pub fn at(&self) -> Instant {
+        self.at
+    }
+
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.at
     }
@@ -93,6 +97,7 @@ impl StreamInner {
             }
         }
         let count = recorder.batch.len();
+        let room = recorder.batch.room();
         let (first, last) = (recorder.recorded + 1 - count as u64, recorder.recorded);
         recorder.note_in_flight(first, last);
         if let Some(begun_ns) = recorder.begun_ns.take() {
@@ -108,7 +113,7 @@ impl StreamInner {
         }
         LiveCounters::add_locked(&counters.waits, waits.len() as u64);
         let batch = Batch::from_lists(&mut recorder.batch, first, waits, reason == Reason::Wait);
-        self.progress().make_room(&mut recorder.batch, count);
+        self.progress().make_room(&mut recorder.batch, room);
         let result = self.queue().submit(batch);
         // Waits may name it from here on, even if it failed.
         self.set_submitted(last);

@@ -26,8 +26,10 @@ fn lists_with_the_commands_of_plans_are_kept_up_to_a_bound() {
     }
     assert_eq!(progress.spares().plans.len(), SPARE_PLANS);
     let mut lists = BatchLists::default();
+    lists.commands = Vec::with_capacity(SPARE_COMMANDS + 1);
     assert!(!progress.take_plan((0, 0), &mut lists), "the oldest are gone");
     assert!(progress.take_plan((SPARE_PLANS as u64, 0), &mut lists) && lists.has_plan());
+    assert!(progress.spares().empty.is_empty(), "lists with room for a plan are not kept");
     let most = SPARE_PLAN_COMMANDS / 2 + 1;
     progress.recycle(part(100, most));
     progress.recycle(part(101, most));

@@ -70,7 +70,9 @@ impl<T: StoredFloat<Compute: PanelElement>> Conv<'_, T> {
         let depthwise = self.channels == 1 && self.rows == 1;
         let suits =
             !depthwise || (self.groups >= LEAST_CHANNELS && self.source.channel_stride == 1);
-        T::DIRECT
+        // Without channels there is nothing to copy: the other form fills with zeros.
+        self.channels > 0
+            && T::DIRECT
             && suits
             && self.weight.is_last(self.groups, self.rows)
             && self.epilogue.dst.is_last()

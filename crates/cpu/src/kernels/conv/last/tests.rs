@@ -50,6 +50,9 @@ fn cases() -> Vec<Case> {
         one(4, 20, [9, 20], [2, 2], params([3, 5], 1, 1, 1)),
         // Windows that see padding alone.
         one(2, 16, [2, 2], [1, 1], params([1, 1], 3, 1, 1)),
+        // No channels: what is left is bias and residual.
+        one(0, 16, [4, 4], [3, 3], params([1, 1], 1, 1, 1)),
+        one(0, 2, [2, 2], [1, 1], params([2, 2], 0, 1, 1)),
         // Groups, and groups of one channel.
         one(6, 48, [5, 5], [3, 3], params([1, 1], 1, 1, 3)),
         one(37, 37, [8, 7], [5, 3], params([2, 1], 2, 1, 37)),

@@ -33,7 +33,8 @@ const FAIL_HERE: &str = "../../tests/node_tests_known.txt";
 /// Which part of how many is run.
 fn part() -> (usize, usize) {
     let Ok(chosen) = std::env::var("MILLSTREAM_NODE_TESTS_PART") else { return (1, 1) };
-    let parts = chosen.split_once('/').and_then(|(own, all)| Some((own.parse().ok()?, all.parse().ok()?)));
+    let parts =
+        chosen.split_once('/').and_then(|(own, all)| Some((own.parse().ok()?, all.parse().ok()?)));
     parts.filter(|(own, all)| 0 < *own && own <= all).expect("a part is as in 3/10")
 }
 

@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use bytes::Bytes;
 use millstream_core::{BufferLike, Device, TensorSpec};
 use millstream_nn::Tensor;
 use smallvec::SmallVec;
@@ -203,14 +204,17 @@ struct RecipeKey {
 ///
 /// # Thread safety
 ///
-/// The table of computed constants is behind a lock, which is taken when plans are made and never when they are run;
-/// nothing is computed while it is held.
+/// Each table of constants is behind a lock, which is taken when plans are made and never when they are run;
+/// nothing is computed while it is held, and none is taken within another.
 pub(crate) struct Folder {
     device: Device,
     host: Device,
     /// The most bytes that a tensor may have.
     tensor_bytes: usize,
     computed: Mutex<HashMap<RecipeKey, Weak<Inner>>>,
+    /// Small constants that operators make for a plan, by their contents: every plan finds the same ones, and so the same of all
+    /// that is computed of them and of weights.
+    small: Mutex<HashMap<(TensorSpec, Bytes), Weak<Inner>>>,
     /// Weights of code that was traced, by their memory: every trace finds the same constants.
     held: Mutex<HashMap<usize, Vec<Weak<Inner>>>>,
 }
@@ -231,6 +235,7 @@ impl Folder {
             host,
             tensor_bytes,
             computed: Mutex::new(HashMap::new()),
+            small: Mutex::new(HashMap::new()),
             held: Mutex::new(HashMap::new()),
         })
     }
@@ -254,6 +259,24 @@ impl Folder {
         }
         known.push(Arc::downgrade(&constant.0));
         constant.clone()
+    }
+
+    /// A constant with these contents: if they are few, that which was first made of them and still lives.
+    pub fn constant(&self, array: Array) -> Constant {
+        if array.bytes().len() > KEPT_BYTES {
+            return Constant::new(array);
+        }
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if small.len() >= SWEEP && small.len().is_power_of_two() {
+            small.retain(|_, constant| constant.strong_count() > 0);
+        }
+        let key = (array.spec(), array.bytes().clone());
+        if let Some(known) = small.get(&key).and_then(Weak::upgrade) {
+            return Constant(known);
+        }
+        let made = Constant::new(array);
+        small.insert(key, Arc::downgrade(&made.0));
+        made
     }
 
     /// The most bytes that a tensor may have.

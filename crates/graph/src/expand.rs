@@ -231,7 +231,7 @@ impl Expander<'_> {
 
     /// A constant.
     pub fn constant(&mut self, array: Array) -> Edge {
-        self.graph.add_constant(Constant::new(array))
+        self.graph.add_constant(self.folder.constant(array))
     }
 
     /// A constant that the model keeps.

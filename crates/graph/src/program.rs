@@ -15,6 +15,8 @@ mod work;
 use std::sync::Arc;
 use std::time::Duration;
 
+use millstream_core::sync::shim::AtomicUsize;
+
 use crate::constant::Folder;
 use crate::model::Body;
 use crate::passes::Passes;
@@ -26,15 +28,19 @@ pub(crate) use compile::Whole;
 pub use host::{HostArray, HostCall, HostOperator, HostStep, HostValue, Resume};
 pub use limits::Limits;
 pub(crate) use run::{Run, Step};
+use stage::Arrival;
 pub(crate) use stage::{Form, Produced, Stage, Stages};
+use work::Saved;
 
 /// How programs are compiled.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub folder: Folder,
     pub passes: Passes,
-    /// Stages that a program keeps, by its inputs, and that a stage keeps, by what arrives.
+    /// Sets of input shapes, and of what only contents tell, for which a program keeps its stages.
     pub stages: usize,
+    /// The time of uses of stages.
+    pub clock: Arc<AtomicUsize>,
     /// How long a call waits for the compilation of another.
     pub timeout: Duration,
     pub limits: Limits,
@@ -66,17 +72,15 @@ impl Program {
     pub(crate) fn stats(&self) -> SessionStats {
         let mut stats = SessionStats { compiled: self.root.builds(), ..SessionStats::default() };
         let mut weights: std::collections::HashMap<u64, usize> = std::collections::HashMap::new();
-        for root in self.root.all() {
-            root.for_each(&mut |stage| {
-                stats.stages += 1;
-                stats.commands += stage.plan.as_ref().map_or(0, millstream_core::Plan::commands);
-                let arena = stage.plan.as_ref().map_or(0, millstream_core::Plan::arena_bytes);
-                stats.largest_arena = stats.largest_arena.max(arena);
-                for constant in &stage.constants {
-                    weights.insert(constant.number(), constant.loaded_bytes());
-                }
-            });
-        }
+        self.root.for_each(&mut |stage| {
+            stats.stages += 1;
+            stats.commands += stage.plan.as_ref().map_or(0, millstream_core::Plan::commands);
+            let arena = stage.plan.as_ref().map_or(0, millstream_core::Plan::arena_bytes);
+            stats.largest_arena = stats.largest_arena.max(arena);
+            for constant in &stage.constants {
+                weights.insert(constant.number(), constant.loaded_bytes());
+            }
+        });
         stats.weight_bytes = weights.values().sum();
         stats
     }
@@ -103,10 +107,39 @@ impl Program {
 
     /// The first stage for inputs of these forms.
     fn first(&self, settings: &Settings, forms: Vec<Form>) -> Result<Arc<Stage>> {
-        let arrived = stage::Arrival { contents: Vec::new(), forms };
-        self.root.get_or_compile(settings, arrived, |arrived| {
+        let arrived = Arrival { contents: Vec::new(), forms };
+        self.stage(settings, &self.root, arrived, |arrived| {
             compile::first(settings, &self.body, &arrived.forms, None)
         })
+    }
+
+    /// The stage that follows a stage when this has arrived.
+    fn next(
+        &self,
+        settings: &Settings,
+        (saved, next): (&Saved, &Stages),
+        arrived: Arrival,
+    ) -> Result<Arc<Stage>> {
+        self.stage(settings, next, arrived, |arrived| compile::following(settings, saved, arrived))
+    }
+
+    /// A stage of this program. For one that is new, others that were not used for long are freed.
+    fn stage(
+        &self,
+        settings: &Settings,
+        stages: &Stages,
+        arrived: Arrival,
+        compile: impl FnOnce(&Arrival) -> Result<Stage>,
+    ) -> Result<Arc<Stage>> {
+        let mut is_new = false;
+        let stage = stages.get_or_compile(settings, arrived, |arrived| {
+            is_new = true;
+            compile(arrived)
+        })?;
+        if is_new {
+            self.root.trim(settings.stages.max(1));
+        }
+        Ok(stage)
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) struct RecentCache<K, V> {
     /// What is being built. Also held to replace the list, and never during a build.
     builds: Mutex<Vec<Arc<Build<K, V>>>>,
     /// Advances whenever a value is added. An entry notes the time of its use, so that uses between two additions
-    /// write nothing after the first.
-    time: AtomicUsize,
+    /// write nothing after the first. Caches that are trimmed together share one.
+    time: Arc<AtomicUsize>,
     built: AtomicUsize,
     capacity: usize,
     timeout: Duration,
@@ -46,6 +46,11 @@ struct Entry<K, V> {
     key: K,
     value: Arc<V>,
     used: AtomicUsize,
+}
+
+/// A clock for caches that are trimmed together.
+pub(crate) fn clock() -> Arc<AtomicUsize> {
+    Arc::new(AtomicUsize::new(1))
 }
 
 /// A build in progress.
@@ -105,10 +110,15 @@ impl<K: Clone + PartialEq + fmt::Debug, V> RecentCache<K, V> {
     /// An empty cache for at most `capacity` values, at least one. A thread waits for another thread's build for at most
     /// `timeout`.
     pub fn new(capacity: usize, timeout: Duration) -> Self {
+        Self::with_clock(capacity, timeout, clock())
+    }
+
+    /// The same, with the clock of other caches, so that uses of their values can be compared.
+    pub fn with_clock(capacity: usize, timeout: Duration, time: Arc<AtomicUsize>) -> Self {
         Self {
             list: Shared::new(Vec::new()),
             builds: Mutex::new(Vec::new()),
-            time: AtomicUsize::new(1),
+            time,
             built: AtomicUsize::new(0),
             capacity: capacity.max(1),
             timeout,
@@ -123,6 +133,35 @@ impl<K: Clone + PartialEq + fmt::Debug, V> RecentCache<K, V> {
     /// The values that are there.
     pub fn values(&self) -> Vec<Arc<V>> {
         self.list.read(|list| list.iter().map(|entry| Arc::clone(&entry.value)).collect())
+    }
+
+    /// The values that are there, each with the time of its last use.
+    pub fn uses(&self) -> Vec<(usize, Arc<V>)> {
+        let used = |entry: &Arc<Entry<K, V>>| {
+            (entry.used.load(Ordering::Relaxed), Arc::clone(&entry.value))
+        };
+        self.list.read(|list| list.iter().map(used).collect())
+    }
+
+    /// Takes out a value. Whoever has it still keeps it.
+    pub fn remove(&self, value: &Arc<V>) {
+        let builds = lock(&self.builds);
+        let mut list: List<K, V> = self.list.read(|list| list.iter().map(Arc::clone).collect());
+        let found = list.iter().position(|entry| Arc::ptr_eq(&entry.value, value));
+        let dropped = found.map(|at| list.remove(at));
+        if dropped.is_some() {
+            self.list.replace(list);
+        }
+        drop(builds);
+        // With no lock held: a plan has much to free.
+        drop(dropped);
+    }
+
+    /// Takes out all values.
+    pub fn clear(&mut self) -> Vec<Arc<V>> {
+        let values = self.values();
+        self.list.replace(Vec::new());
+        values
     }
 
     /// Whether there is a value that this says yes to. None counts as used by that.

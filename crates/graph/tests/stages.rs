@@ -134,6 +134,104 @@ fn a_size_that_only_the_data_knows_cuts_the_work_in_two() {
 }
 
 #[test]
+fn plans_are_bounded_where_sizes_follow_from_sizes_that_follow_from_data() {
+    let mut writer = Writer::new();
+    let input = writer.input("x");
+    let found = writer.node(compact(), &[input]);
+    let one = writer.constant(Array::scalar(-1.0f32));
+    let less = writer.node(add(), &[found, one]);
+    let again = writer.node(compact(), &[less]);
+    let doubled = writer.node(add(), &[again, again]);
+    let body = writer.output(doubled);
+    let session = Session::builder(&Device::cpu().unwrap()).plans(3).build(body).unwrap();
+    let call = |values: &[f32]| {
+        let kept = values.iter().filter(|&&value| value != 0.0 && value != 1.0);
+        let expected: Vec<f32> = kept.map(|value| (value - 1.0) * 2.0).collect();
+        assert_eq!(run(&session, &[&tensor(values)]), expected);
+    };
+    for zeros in 0..4 {
+        for ones in 0..4 {
+            let values: Vec<f32> = (0..12)
+                .map(|at| {
+                    [0.0, 1.0, 2.5][usize::from(at >= zeros) + usize::from(at >= zeros + ones)]
+                })
+                .collect();
+            call(&values);
+            // Three chains of three stages at most, of which the first is common to all.
+            assert!(session.stats().stages <= 7, "{}", session.stats());
+        }
+    }
+    // What was used last is still there, with all that leads to it.
+    let compiled = session.stats().compiled;
+    let last = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5];
+    call(&last);
+    assert_eq!(session.stats().compiled, compiled);
+    // Other shapes of the inputs count as well.
+    for length in 1..6 {
+        call(&vec![3.0; length]);
+        assert!(session.stats().stages <= 9, "{}", session.stats());
+    }
+}
+
+/// A chain of so many steps, each of which finds its shape in contents.
+fn long_chain(steps: usize) -> Body {
+    let mut writer = Writer::new();
+    let mut value = writer.input("x");
+    for _ in 0..steps {
+        value = writer.node(compact(), &[value]);
+    }
+    writer.output(value)
+}
+
+#[test]
+fn a_long_chain_of_stages_is_counted_and_freed_on_a_small_stack() {
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    let small = thread.spawn(|| {
+        let session = session(long_chain(900));
+        assert_eq!(run(&session, &[&tensor(&[1.0, 0.0])]), [1.0]);
+        assert_eq!(session.stats().stages, 901);
+    });
+    small.unwrap().join().unwrap();
+}
+
+/// What a plan folds out of a weight and a number of an operator is the same for all plans.
+#[test]
+fn plans_of_several_shapes_share_what_is_folded_of_weights() {
+    let mut writer = Writer::new();
+    let x = writer.input("x");
+    let values: Vec<f32> = (0..64 * 64).map(|at| at as f32 * 1e-3 - 1.0).collect();
+    let weights = writer.constant(Array::from_slice(&values, &[64, 64]).unwrap());
+    let product = function("product", |at, inputs| {
+        let (x, weights) = (edge(inputs, 0)?, edge(inputs, 1)?);
+        let made = at.apply(Op::MatMul { epilogue: Epilogue::default() }, &[x, weights])?;
+        let number = at.number(0.5f32, DType::F32)?;
+        Ok(vec![at.apply(Op::Binary { op: BinaryOp::Mul }, &[made, number])?.into()])
+    });
+    let y = writer.node(product, &[x, weights]);
+    let session = session(writer.output(y));
+    let device = Device::cpu().unwrap();
+    let mut bytes = Vec::new();
+    for rows in 1..5 {
+        let x = Tensor::ones(&[rows, 64], DType::F32, &device).unwrap();
+        let inputs = [x];
+        session.run(&inputs[..]).unwrap().wait().unwrap();
+        bytes.push(session.stats().weight_bytes);
+    }
+    assert!(bytes[3] < 2 * values.len() * 4, "{bytes:?}");
+}
+
+#[test]
+fn a_chain_of_more_stages_than_the_limit_is_an_error() {
+    let limits = Limits { stages: 10, ..Limits::default() };
+    let device = Device::cpu().unwrap();
+    let build = |steps| Session::builder(&device).limits(limits.clone()).build(long_chain(steps));
+    assert_eq!(run(&build(10).unwrap(), &[&tensor(&[1.0, 0.0])]), [1.0]);
+    let refused = build(11).unwrap();
+    let error = refused.run([&tensor(&[1.0, 0.0])]).unwrap_err();
+    assert!(error.to_string().contains("Limits::stages"), "{error}");
+}
+
+#[test]
 fn work_that_does_not_need_the_contents_is_not_held_up() {
     let mut writer = Writer::new();
     let (x, y) = (writer.input("x"), writer.input("y"));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Settings;
 use super::stage::{Arrival, Call, Form, Produced, Stage, Stages, Then};
 use super::work::{Registers, Saved, Work};
-use super::{Program, Settings};
 use crate::Result;
 use crate::expand::Value;
 use crate::graph::Graph;
@@ -24,7 +24,8 @@ pub(super) fn first(
 
 /// The stage that follows when this has arrived.
 pub(super) fn following(settings: &Settings, saved: &Saved, arrived: &Arrival) -> Result<Stage> {
-    stage(settings, prepare(settings, Work::resume(saved, arrived)?, None)?)
+    let work = Work::resume(saved, arrived, settings)?;
+    stage(settings, prepare(settings, work, None)?)
 }
 
 /// A stage as a graph that the passes have been through.
@@ -130,16 +131,4 @@ fn stage(settings: &Settings, prepared: Prepared) -> Result<Stage> {
         constants: lowered.constants,
         then,
     })
-}
-
-impl Program {
-    /// The stage that follows a stage when this has arrived.
-    pub(super) fn next(
-        settings: &Settings,
-        saved: &Saved,
-        next: &Stages,
-        arrived: Arrival,
-    ) -> Result<Arc<Stage>> {
-        next.get_or_compile(settings, arrived, |arrived| following(settings, saved, arrived))
-    }
 }

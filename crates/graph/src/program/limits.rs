@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Operators that a body may become when branches and loops are put in place.
     pub operators: usize,
+    /// Times that a call may find shapes in contents and go on from there, one after the other.
+    pub stages: usize,
     /// Bytes of one tensor.
     pub tensor_bytes: usize,
     /// Iterations of one loop.
@@ -26,6 +28,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             operators: 1 << 20,
+            stages: 1024,
             tensor_bytes: 1 << 40,
             trips: 1 << 24,
             loop_time: Duration::from_secs(600),

@@ -1,6 +1,6 @@
 //! What was compiled: stages, and how one follows from another.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::recent_cache::RecentCache;
 use millstream_core::{Layout, Plan, TensorSpec};
@@ -176,11 +176,11 @@ pub(crate) struct Stage {
 
 /// Stages by what arrived: those used last are kept.
 #[derive(Debug)]
-pub(crate) struct Stages(std::sync::OnceLock<RecentCache<Arrival, Stage>>);
+pub(crate) struct Stages(OnceLock<RecentCache<Arrival, Stage>>);
 
 impl Stages {
     pub fn new() -> Self {
-        Self(std::sync::OnceLock::new())
+        Self(OnceLock::new())
     }
 
     /// The stage for what arrived. `compile` makes it if it is not there: one thread does, others that need the same
@@ -191,27 +191,103 @@ impl Stages {
         arrived: Arrival,
         compile: impl FnOnce(&Arrival) -> Result<Stage>,
     ) -> Result<Arc<Stage>> {
-        let cache = self.0.get_or_init(|| RecentCache::new(settings.stages, settings.timeout));
+        let cache = self.0.get_or_init(|| {
+            let Settings { stages, timeout, clock, .. } = settings;
+            RecentCache::with_clock(*stages, *timeout, Arc::clone(clock))
+        });
         cache.get_or_build(arrived, compile)
     }
 
     /// The stages that are there.
-    pub fn all(&self) -> Vec<Arc<Stage>> {
+    fn all(&self) -> Vec<Arc<Stage>> {
         self.0.get().map(RecentCache::values).unwrap_or_default()
     }
 
-    /// How many stages were compiled, and how often one was found.
+    /// How many stages were compiled.
     pub fn builds(&self) -> usize {
         self.0.get().map_or(0, RecentCache::builds)
     }
 }
 
-impl Stage {
-    /// This stage and all that were reached from it.
+impl Stages {
+    /// These stages and all that were reached from them. A chain may be too long for a recursion.
     pub fn for_each(&self, each: &mut dyn FnMut(&Stage)) {
-        each(self);
-        if let Then::Continue { next, .. } = &self.then {
-            next.all().iter().for_each(|stage| stage.for_each(each));
+        let mut left = self.all();
+        while let Some(stage) = left.pop() {
+            each(&stage);
+            left.extend(stage.next().map(Stages::all).unwrap_or_default());
+        }
+    }
+
+    /// Frees stages until no more than `ends` of them are the last of a chain: those that were not used for longest, and
+    /// what led to nothing else. A stage that is in use meanwhile stays with who uses it.
+    pub fn trim(&self, ends: usize) {
+        while let Some(Link { before, stage, .. }) = self.oldest_end(ends) {
+            let place = before.as_ref().map_or(Some(self), |before| before.next());
+            if let Some(cache) = place.and_then(|stages| stages.0.get()) {
+                cache.remove(&stage);
+            }
+        }
+    }
+
+    /// The end of a chain that was not used for longest, if there are more than so many.
+    fn oldest_end(&self, ends: usize) -> Option<Link> {
+        let mut found = Vec::new();
+        let mut left: Vec<Link> = self.links(None).collect();
+        while let Some(link) = left.pop() {
+            let next = link.stage.next();
+            let before = left.len();
+            left.extend(next.into_iter().flat_map(|next| next.links(Some(&link.stage))));
+            if left.len() == before {
+                found.push(link);
+            }
+        }
+        let is_beyond = found.len() > ends;
+        found.into_iter().min_by_key(|link| link.used).filter(|_| is_beyond)
+    }
+
+    fn links(&self, before: Option<&Arc<Stage>>) -> impl Iterator<Item = Link> + use<> {
+        let before = before.map(Arc::clone);
+        let uses = self.0.get().map(RecentCache::uses).unwrap_or_default();
+        let link = move |(used, stage)| Link { before: before.clone(), stage, used };
+        uses.into_iter().map(link)
+    }
+}
+
+/// A stage, and the one that it follows.
+struct Link {
+    before: Option<Arc<Stage>>,
+    stage: Arc<Stage>,
+    /// When it was used last.
+    used: usize,
+}
+
+/// A chain of stages may be too long for a recursion.
+impl Drop for Stages {
+    fn drop(&mut self) {
+        let mut left = self.take();
+        while let Some(stage) = left.pop() {
+            if let Some(mut stage) = Arc::into_inner(stage)
+                && let Then::Continue { next, .. } = &mut stage.then
+            {
+                left.extend(next.take());
+            }
+        }
+    }
+}
+
+impl Stages {
+    fn take(&mut self) -> Vec<Arc<Stage>> {
+        self.0.get_mut().map(RecentCache::clear).unwrap_or_default()
+    }
+}
+
+impl Stage {
+    /// The stages that follow this one.
+    fn next(&self) -> Option<&Stages> {
+        match &self.then {
+            Then::Continue { next, .. } => Some(next),
+            Then::Finish(_) => None,
         }
     }
 }

@@ -56,6 +56,8 @@ pub(super) struct Work {
     pub contents: Vec<Edge>,
     pub calls: Vec<HostNode>,
     expanded: usize,
+    /// How many stages come before this one.
+    stages: usize,
     /// How many calls a batch of 1 stands for that the model fixes.
     pub fixed_calls: usize,
 }
@@ -63,12 +65,20 @@ pub(super) struct Work {
 /// What is kept of a work for the stages that follow.
 #[derive(Debug)]
 pub(crate) struct Saved {
-    scopes: Vec<Scope>,
+    scopes: Vec<SavedScope>,
     tasks: Vec<Task>,
     carried: HashMap<Edge, Carried>,
     contents: Vec<Edge>,
     registers: usize,
     expanded: usize,
+    stages: usize,
+}
+
+/// The values of a body that are still read. A body may have many more.
+#[derive(Debug)]
+struct SavedScope {
+    body: Arc<Body>,
+    values: Vec<(usize, Value)>,
 }
 
 #[derive(Clone, Debug)]
@@ -108,6 +118,7 @@ impl Work {
             contents: Vec::new(),
             calls: Vec::new(),
             expanded: 0,
+            stages: 0,
             fixed_calls: 1,
         }
     }
@@ -153,22 +164,29 @@ impl Work {
     }
 
     /// What follows when this has arrived.
-    pub fn resume(saved: &Saved, arrived: &Arrival) -> Result<Self> {
+    pub fn resume(saved: &Saved, arrived: &Arrival, settings: &Settings) -> Result<Self> {
+        let limits = &settings.limits;
+        if saved.stages >= limits.stages {
+            let most = limits.stages;
+            return invalid(format!(
+                "its shapes follow from contents more than {most} times in a row; `Limits::stages` allows more"
+            ));
+        }
         let mut work = Self { registers: saved.registers, ..Self::empty() };
+        work.stages = saved.stages + 1;
         work.expanded = saved.expanded;
         let mut edges: HashMap<Edge, Edge> = HashMap::new();
         for (edge, array) in saved.contents.iter().zip(&arrived.contents) {
-            let constant = work.graph.add_constant(Constant::new(array.clone()));
+            let constant = work.graph.add_constant(settings.folder.constant(array.clone()));
             edges.insert(*edge, constant);
         }
         work.scopes = Vec::with_capacity(saved.scopes.len());
         for scope in &saved.scopes {
-            let values = scope.values.iter();
-            let values = values.map(|value| {
-                value.as_ref().map(|value| work.carry(value, saved, &mut edges)).transpose()
-            });
-            let values = values.collect::<Result<_>>()?;
-            work.scopes.push(Scope { body: Arc::clone(&scope.body), values });
+            let mut resumed = Scope::new(&scope.body);
+            for (at, value) in &scope.values {
+                resumed.values[*at] = Some(work.carry(value, saved, &mut edges)?);
+            }
+            work.scopes.push(resumed);
         }
         let mut forms = arrived.forms.iter();
         for task in &saved.tasks {
@@ -532,13 +550,19 @@ impl Work {
             }
         }
         edges.into_iter().for_each(&mut add);
+        let scopes = self.scopes.into_iter().map(|Scope { body, values }| {
+            let values = values.into_iter().enumerate();
+            let values = values.filter_map(|(at, value)| value.map(|value| (at, value)));
+            SavedScope { body, values: values.collect() }
+        });
         Saved {
-            scopes: self.scopes,
+            scopes: scopes.collect(),
             tasks: self.later,
             carried,
             contents: self.contents,
             registers: self.registers,
             expanded: self.expanded,
+            stages: self.stages,
         }
     }
 }

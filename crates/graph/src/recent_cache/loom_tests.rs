@@ -69,3 +69,20 @@ fn loom_a_failed_build_releases_its_waiters() {
         });
     }
 }
+
+/// A value is taken out while another is added: the one that was added stays.
+#[test]
+fn loom_taking_out_a_value_loses_no_other() {
+    loom::model(|| {
+        let cache = shared(3);
+        let gone = cache.get_or_build(1, |_| Ok(10)).unwrap();
+        let other = {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || *cache.get_or_build(2, |_| Ok(20)).unwrap())
+        };
+        cache.remove(&gone);
+        assert_eq!(other.join().unwrap(), 20);
+        assert!(cache.find(&1).is_none());
+        assert_eq!(cache.find(&2).as_deref(), Some(&20));
+    });
+}

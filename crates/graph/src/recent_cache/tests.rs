@@ -74,3 +74,27 @@ fn a_build_that_needs_itself_is_an_error() {
     assert!(error.unwrap_err().to_string().contains("asked for itself"));
     assert_eq!(*cache.get_or_build(1, |_| Ok(2)).unwrap(), 2);
 }
+
+#[test]
+fn uses_of_caches_with_one_clock_can_be_compared() {
+    let clock = clock();
+    let [a, b] = [0; 2].map(|_| RecentCache::<u32, u32>::with_clock(4, LONG, Arc::clone(&clock)));
+    let time = |cache: &RecentCache<u32, u32>| cache.uses()[0].0;
+    a.get_or_build(1, |_| Ok(10)).unwrap();
+    b.get_or_build(1, |_| Ok(20)).unwrap();
+    assert!(time(&a) < time(&b));
+    b.get_or_build(2, |_| Ok(30)).unwrap();
+    a.find(&1).unwrap();
+    assert!(time(&a) > b.uses()[1].0);
+}
+
+#[test]
+fn a_value_is_taken_out_alone() {
+    let cache = RecentCache::<u32, u32>::new(4, LONG);
+    let kept = cache.get_or_build(1, |_| Ok(10)).unwrap();
+    let gone = cache.get_or_build(2, |_| Ok(10)).unwrap();
+    cache.remove(&gone);
+    cache.remove(&gone);
+    assert!(cache.find(&2).is_none() && Arc::ptr_eq(&cache.find(&1).unwrap(), &kept));
+    assert_eq!(*gone, 10);
+}

@@ -78,7 +78,8 @@ impl SessionBuilder {
     }
 
     /// For how many sets of input shapes plans are kept; at least one, 256 unless set. A further set takes the place of the
-    /// one that was not used for longest.
+    /// one that was not used for longest. Where shapes follow from contents too (how many elements are not zero, how long speech will
+    /// be), each of their sets counts.
     pub fn plans(mut self, plans: usize) -> Self {
         self.plans = plans;
         self
@@ -116,6 +117,7 @@ impl SessionBuilder {
             folder: Folder::new(&self.device, self.limits.tensor_bytes)?,
             passes: self.passes,
             stages: self.plans,
+            clock: crate::recent_cache::clock(),
             timeout: self.compile_timeout,
             limits: self.limits,
         };

@@ -24,6 +24,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(body) = millstream_onnx::from_bytes(bytes.to_vec()) else { return };
     let limits = Limits {
         operators: 1 << 10,
+        stages: 64,
         tensor_bytes: 1 << 20,
         trips: 100,
         loop_time: Duration::from_secs(1),

@@ -175,7 +175,7 @@ impl Frame {
             }
         }
         let arrived = Arrival { contents: arrays, forms: calling.forms };
-        Program::next(settings, saved, next, arrived)
+        self.program.next(settings, (saved, next), arrived)
     }
 
     fn run_plan(

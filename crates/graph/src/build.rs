@@ -1,6 +1,6 @@
 //! Adding nodes to a graph. What is made of constants alone becomes a constant.
 
-use millstream_core::{Op, TensorSpec};
+use millstream_core::{DType, Op, TensorSpec};
 use smallvec::SmallVec;
 
 use crate::constant::{Constant, Folder};
@@ -34,6 +34,15 @@ impl Builder<'_> {
             }
             if let Some((joined, source)) = self.joined(view, *input) {
                 return self.add(NodeOp::View(joined), &[source]);
+            }
+            let spec = self.graph.spec(*input);
+            if let Some(wide) = unpacked(spec.dtype())
+                && view.layout(&spec.layout()?)?.is_none()
+            {
+                let copy = |dtype| NodeOp::Op(Op::Copy { dtype, saturate: true });
+                let unpacked = self.add_one(copy(wide), &[*input])?;
+                let viewed = self.add_one(op, &[unpacked])?;
+                return self.add(copy(spec.dtype()), &[viewed]);
             }
         }
         let constants: Option<SmallVec<[Constant; 4]>> =
@@ -90,6 +99,16 @@ impl Builder<'_> {
             let reason = "the operation makes nothing".into();
             Error::Invalid { op: "graph", reason }
         })
+    }
+}
+
+/// A type with bytes of its own that says all that a type says of which two share a byte.
+fn unpacked(dtype: DType) -> Option<DType> {
+    match dtype {
+        DType::I4 => Some(DType::I8),
+        DType::U4 => Some(DType::U8),
+        packed if packed.per_byte() != 1 => Some(DType::F16),
+        _ => None,
     }
 }
 

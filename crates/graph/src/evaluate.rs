@@ -13,13 +13,15 @@ use crate::{Array, Error, Result, file_map};
 /// Contents of fewer bytes stay in memory: most of their pages have others too.
 const RELEASED_BYTES: usize = 1 << 16;
 
-/// The contents of a constant as a tensor of this device. What it is computed from is computed before, and not kept.
+/// The contents of a constant as a tensor of this device. What it is computed from is computed before, and goes when its last
+/// reader is there.
 ///
 /// # Errors
 ///
 /// A node that cannot be computed, or no memory.
 pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
     let mut known: HashMap<u64, Tensor> = HashMap::new();
+    let mut readers = readers(constant, device);
     // Depth first, without recursion: chains of constants may be long.
     let mut open = vec![constant.clone()];
     while let Some(next) = open.last().cloned() {
@@ -55,8 +57,35 @@ pub(crate) fn evaluate(constant: &Constant, device: &Device) -> Result<Tensor> {
         drop(tensors);
         let made = made.into_iter().nth(*output).ok_or_else(|| no_output(op))?;
         known.insert(next.number(), made);
+        for input in inputs {
+            let left = readers.entry(input.number()).or_default();
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                known.remove(&input.number());
+            }
+        }
     }
     known.remove(&constant.number()).ok_or_else(|| crate::constant::not_at_hand("a constant"))
+}
+
+/// How often each constant that a constant is computed of is read for that.
+fn readers(constant: &Constant, device: &Device) -> HashMap<u64, usize> {
+    let mut readers = HashMap::new();
+    let mut open = vec![constant.clone()];
+    while let Some(next) = open.pop() {
+        let Recipe::Computed { inputs, .. } = next.recipe() else { continue };
+        if next.at_hand().is_some() || next.loaded(device).is_some() {
+            continue;
+        }
+        for input in inputs {
+            let count: &mut usize = readers.entry(input.number()).or_default();
+            *count += 1;
+            if *count == 1 {
+                open.push(input.clone());
+            }
+        }
+    }
+    readers
 }
 
 /// The contents on a device. Of a file, they are not kept in memory beside that.

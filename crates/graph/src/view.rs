@@ -49,7 +49,15 @@ impl View {
                 }
                 viewed
             }
-            _ => self.layout(&layout)?.unwrap_or(layout),
+            _ => match self.layout(&layout)? {
+                Some(viewed) => viewed,
+                // As for a type that has bytes of its own.
+                None => {
+                    let whole = Layout::contiguous(DType::U8, source.shape())?;
+                    let viewed = self.layout(&whole)?.unwrap_or(whole);
+                    Layout::contiguous(source.dtype(), viewed.shape())?
+                }
+            },
         };
         TensorSpec::new(viewed.dtype(), viewed.shape())
     }

@@ -1,6 +1,8 @@
 //! Constants that a product or convolution is multiplied by, or that are added to it or to its input, go into its weights.
 
-use millstream_core::{Activation, Axes, BinaryOp, ConvParams, Epilogue, Op, ReduceOp, UnaryOp};
+use millstream_core::{
+    Activation, Axes, BinaryOp, ConvParams, DType, Epilogue, Op, ReduceOp, Scalar, UnaryOp,
+};
 use smallvec::SmallVec;
 
 use super::rewrite::{Replaced, Rewrite, rewrite};
@@ -112,6 +114,27 @@ fn along(rewrite: &mut Rewrite<'_>, vector: Edge, axis: usize, rank: usize) -> R
     rewrite.builder().add_one(NodeOp::View(View::Reshape(shape)), &[vector])
 }
 
+/// Factors that weights of a type may have: beyond, weights could become infinite or too small where what they make would
+/// not.
+fn factors(dtype: DType) -> std::ops::RangeInclusive<f64> {
+    let most = if dtype == DType::F16 { 64.0 } else { 1e18 };
+    1.0 / most..=most
+}
+
+/// Whether weights may be multiplied by a constant, or divided by it, or be multiplied by it to add it ahead of them: what is
+/// infinite or NaN there would become NaN for rows that have none of it.
+fn is_harmless(rewrite: &Rewrite<'_>, op: BinaryOp, constant: Edge) -> Result<bool> {
+    let Some(known) = rewrite.constant(constant) else { return Ok(false) };
+    let factors = factors(known.spec().dtype());
+    let fits = |number: f64| match op {
+        BinaryOp::Div => factors.contains(&number.abs()),
+        BinaryOp::Mul => number == 0.0 || factors.contains(&number.abs()),
+        _ => number.is_finite(),
+    };
+    let numbers = known.array(rewrite.folder())?.to_scalars()?;
+    Ok(numbers.into_iter().map(Scalar::as_f64).all(fits))
+}
+
 /// A constant behind a product.
 fn behind(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
     let NodeOp::Op(Op::Binary { op }) = node.op else { return Ok(None) };
@@ -129,6 +152,9 @@ fn behind(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
         let Some(found) = product(rewrite, inner, producer) else { continue };
         let rank = rewrite.old.shape(made).len();
         let channels = (found.channel_axis, found.channels);
+        if matches!(op, BinaryOp::Mul | BinaryOp::Div) && !is_harmless(rewrite, op, constant)? {
+            continue;
+        }
         let Some(vector) = per_channel(rewrite, constant, rank, channels)? else { continue };
         return with_constant(rewrite, &found, op, vector).map(Some);
     }
@@ -210,14 +236,17 @@ fn ahead(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
     let op = *op;
     let sides: &[(usize, usize)] = match op {
         BinaryOp::Mul => &[(0, 1), (1, 0)],
-        BinaryOp::Add if unpadded => &[(0, 1), (1, 0)],
+        // The sum of all weights times a constant may be far larger than any result: 16 bits say it too roughly.
+        BinaryOp::Add if unpadded && rewrite.old.dtype(found.weight).size() >= 4 => {
+            &[(0, 1), (1, 0)]
+        }
         _ => return Ok(None),
     };
     let inner = inner.clone();
     let shape = rewrite.old.shape(found.source).to_vec();
     for &(value, constant) in sides {
         let (value, constant) = (inner.inputs[value], inner.inputs[constant]);
-        if rewrite.old.shape(value) != shape {
+        if rewrite.old.shape(value) != shape || !is_harmless(rewrite, op, constant)? {
             continue;
         }
         let channels = (input_axis, shape[input_axis]);

@@ -1,10 +1,12 @@
 //! Scaled dot-product attention, of two products and a softmax.
 
-use millstream_core::{Activation, AttentionParams, BinaryOp, Epilogue, Op, Scalar, UnaryOp};
+use millstream_core::{
+    Activation, AttentionParams, BinaryOp, DType, Epilogue, Op, Scalar, UnaryOp,
+};
 
 use super::pattern::Product;
 use super::rewrite::{Replaced, Rewrite, rewrite};
-use crate::constant::{Constant, Folder};
+use crate::constant::Folder;
 use crate::graph::{Edge, Graph, Node, NodeOp};
 use crate::view::{Sizes, View};
 use crate::{Array, Result};
@@ -179,7 +181,8 @@ fn mask_edge(rewrite: &mut Rewrite<'_>, mask: Mask) -> Result<Edge> {
             let (edge, instead) = (rewrite.new_edge(edge), rewrite.new_edge(instead));
             let dtype = rewrite.builder().graph.dtype(instead);
             let zero = Array::of_scalars(dtype, &[], &[Scalar::from(0f32)])?;
-            let zero = rewrite.builder().graph.add_constant(Constant::new(zero));
+            let zero = rewrite.folder().constant(zero);
+            let zero = rewrite.builder().graph.add_constant(zero);
             let (yes, no) = if seen { (zero, instead) } else { (instead, zero) };
             rewrite.builder().add_one(NodeOp::Op(Op::Where), &[edge, yes, no])
         }
@@ -194,6 +197,20 @@ fn emit(rewrite: &mut Rewrite<'_>, node: &Node, found: &Scores, value: Edge) -> 
         [_, _] => [1, 1],
         _ => return Ok(None),
     };
+    // Leading axes may be repeated for the values, which have as many of them.
+    let (scores, values) = (rewrite.old.shape(found.query), rewrite.old.shape(value));
+    let rows = scores[scores.len() - 2];
+    let elements: usize = lead.iter().product::<usize>() * rows * values[values.len() - 1];
+    if elements != rewrite.old.shape(node.outputs[0]).iter().product::<usize>() {
+        return Ok(None);
+    }
+    // The scale is a number of 32 bits.
+    let scale = found.scale as f32;
+    let is_exact =
+        f64::from(scale) == found.scale || rewrite.old.dtype(node.outputs[0]) != DType::F64;
+    if !scale.is_finite() || !is_exact {
+        return Ok(None);
+    }
     let (query, key) = (rewrite.new_edge(found.query), rewrite.new_edge(found.key));
     let rank = rewrite.builder().graph.shape(key).len();
     let mut order: Sizes = (0..rank).collect();
@@ -218,7 +235,7 @@ fn emit(rewrite: &mut Rewrite<'_>, node: &Node, found: &Scores, value: Edge) -> 
         }
         inputs.push(rewrite.builder().add_one(NodeOp::View(View::Reshape(wide)), &[edge])?);
     }
-    let mut params = AttentionParams::new(found.scale as f32);
+    let mut params = AttentionParams::new(scale);
     params.mask = found.mask.is_some();
     let made = rewrite.builder().add_one(NodeOp::Op(Op::Attention { params }), &inputs)?;
     let back = View::Reshape(Sizes::from_slice(rewrite.old.shape(node.outputs[0])));

@@ -110,7 +110,10 @@ fn epilogue(op: &Op) -> Option<(Epilogue, impl FnOnce(Epilogue) -> Op)> {
 fn activate(rewrite: &mut Rewrite<'_>, product: Edge, activation: Activation) -> Replaced {
     let Some((_, op, node)) = rewrite.sole_producer(product) else { return Ok(None) };
     let Some((epilogue, with)) = epilogue(op) else { return Ok(None) };
-    if epilogue.activation != Activation::None || !rewrite.old.dtype(product).is_float() {
+    let dtype = rewrite.old.dtype(product);
+    // Limits have 32 bits here.
+    let is_narrower = dtype == DType::F64 && matches!(activation, Activation::Clip { .. });
+    if epilogue.activation != Activation::None || !dtype.is_float() || is_narrower {
         return Ok(None);
     }
     let (op, inputs) = (with(Epilogue { activation, ..epilogue }), node.inputs.clone());
@@ -141,6 +144,10 @@ fn scale_swish(
         BinaryOp::Mul => (scale * number, shift * number),
         _ => (scale, shift + number),
     };
+    // An infinite scale would make NaN of a shift of 0.
+    if !scale.is_finite() || !shift.is_finite() {
+        return Ok(None);
+    }
     let activation = Activation::ScaledHardSwish { scale, shift };
     let (op, inputs) = (with(Epilogue { activation, ..epilogue }), producer.inputs.clone());
     rewrite.apply(op, &inputs)

@@ -37,7 +37,9 @@ fn normalize(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
         let rank = rewrite.old.shape(value).len();
         let count = axes.iter().count();
         let trailing = (rank - count..rank).all(|axis| axes.contains(axis));
-        if !trailing || count == 0 || !rewrite.old.dtype(value).is_float() {
+        // A norm adds nothing that is negative.
+        let is_norm = trailing && count > 0 && epsilon >= 0.0 && epsilon <= f64::from(f32::MAX);
+        if !is_norm || !rewrite.old.dtype(value).is_float() {
             continue;
         }
         let (axes_count, epsilon) = (count as u8, epsilon as f32);

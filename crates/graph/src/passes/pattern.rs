@@ -122,6 +122,7 @@ impl Rewrite<'_> {
         let precision = match self.old.dtype(edge) {
             DType::F16 => 2e-3,
             DType::BF16 => 1e-2,
+            DType::F64 => 1e-7,
             _ => 1e-5,
         };
         (number - wanted).abs() <= precision * wanted.abs()

@@ -6,7 +6,7 @@
 //! adds bias, residual, activation and the quantization of the result. Integers are multiplied exactly here, on every
 //! device, so nothing saturates; products so long that sums could exceed 32 bits stay as they are.
 
-use millstream_core::{Activation, BinaryOp, DType, Epilogue, Op, Rescale};
+use millstream_core::{Activation, BinaryOp, DType, Epilogue, Op, Rescale, TensorSpec};
 
 use super::rewrite::{Replaced, Rewrite, rewrite};
 use crate::Result;
@@ -58,10 +58,13 @@ impl Value {
 }
 
 /// What a dequantization has as scale, if it makes `f32` of 8 bits.
-fn suits(op: &Op, values: DType) -> Option<(Option<usize>, bool)> {
+fn suits(op: &Op, values: DType, scale: TensorSpec) -> Option<(Option<usize>, bool)> {
     match op {
+        // A product takes numbers of 32 bits as scales: one, or one for each channel.
         Op::Dequantize { axis, dtype: DType::F32, zero, block: None }
-            if matches!(values, DType::U8 | DType::I8) =>
+            if matches!(values, DType::U8 | DType::I8)
+                && scale.dtype() == DType::F32
+                && scale.shape().len() <= 1 =>
         {
             Some((axis.map(usize::from), *zero))
         }
@@ -73,7 +76,8 @@ fn suits(op: &Op, values: DType) -> Option<(Option<usize>, bool)> {
 fn integers(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Integers> {
     let Some(constant) = rewrite.constant(edge) else {
         let (op, node) = rewrite.op(edge)?;
-        let (axis, zero) = suits(op, rewrite.old.dtype(node.inputs[0]))?;
+        let scale = rewrite.old.spec(*node.inputs.get(1)?);
+        let (axis, zero) = suits(op, rewrite.old.dtype(node.inputs[0]), scale)?;
         let at = |place: usize| Value::Edge(node.inputs[place]);
         let zero = zero.then(|| at(2));
         return Some(Integers { values: at(0), scale: at(1), zero, axis, transposed: false });
@@ -93,7 +97,7 @@ fn integers(rewrite: &Rewrite<'_>, edge: Edge) -> Option<Integers> {
 }
 
 fn of_constant(op: &Op, inputs: &[Constant], transposed: bool) -> Option<Integers> {
-    let (axis, zero) = suits(op, inputs.first()?.spec().dtype())?;
+    let (axis, zero) = suits(op, inputs.first()?.spec().dtype(), inputs.get(1)?.spec())?;
     let at = |place: usize| Value::Constant(inputs[place].clone());
     let axis = if transposed { axis.map(|axis| 1 - axis) } else { axis };
     let zero = zero.then(|| at(2));

@@ -3,10 +3,10 @@
 use millstream_core::{LayerName, Op};
 use smallvec::SmallVec;
 
-use crate::Result;
 use crate::build::Builder;
 use crate::constant::{Constant, Folder};
-use crate::graph::{Edge, Graph, Node, NodeOp};
+use crate::graph::{Edge, Graph, Mark, Node, NodeOp};
+use crate::{Error, Result};
 
 /// What a pass says of a node: the edges of the new graph that its outputs are, or nothing.
 pub(super) type Replaced = Result<Option<SmallVec<[Edge; 1]>>>;
@@ -47,7 +47,16 @@ pub(super) fn rewrite(
     }
     for (index, node) in old.nodes().iter().enumerate() {
         let _layer = node.layer.map(LayerName::enter);
-        let made = match replace(&mut rewrite, index, node)? {
+        let mark = rewrite.new.mark();
+        let replaced = match replace(&mut rewrite, index, node) {
+            // What the other form does not take, such as a tensor above the limit, is left as the model has it.
+            Err(Error::Invalid { .. } | Error::Mismatch { .. }) => {
+                rewrite.truncate(mark);
+                None
+            }
+            replaced => replaced?,
+        };
+        let made = match replaced {
             Some(made) => made,
             None => {
                 let inputs: SmallVec<[Edge; 4]> =
@@ -67,6 +76,15 @@ pub(super) fn rewrite(
 }
 
 impl Rewrite<'_> {
+    /// Takes back what was added to the new graph since.
+    fn truncate(&mut self, mark: Mark) {
+        self.new.truncate(mark);
+        let edges = self.new.edges().len();
+        for edge in &mut self.edges {
+            *edge = edge.filter(|edge| edge.index() < edges);
+        }
+    }
+
     /// Adds nodes to the new graph.
     pub fn builder(&mut self) -> Builder<'_> {
         Builder { graph: &mut self.new, folder: self.folder }

@@ -2,6 +2,7 @@
 
 mod channels_last;
 mod found;
+mod kept;
 mod quantized;
 mod random;
 

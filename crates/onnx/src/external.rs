@@ -45,10 +45,14 @@ impl ExternalFiles {
             };
             match entry.key.as_deref() {
                 Some("location") => location = Some(value),
+                // What is left empty is not said.
+                Some("offset" | "length") if value.is_empty() => {}
                 Some("offset") => offset = number()?,
                 Some("length") => length = Some(number()?),
                 // Nobody checks checksums, and folders are not the file's to say.
                 Some("checksum" | "basepath") => {}
+                // Where the file has the same weights as onnxruntime arranges them for its kernels.
+                Some(key) if key.starts_with("prepacked") => {}
                 other => {
                     return Err(invalid(format!("external data with the unknown key {other:?}")));
                 }

@@ -75,6 +75,8 @@ fn numbers_in_the_folder_are_read_from_their_place() {
     }
     let part = [("location", "w.bin"), ("offset", "8"), ("length", "8"), ("checksum", "wrong")];
     assert_eq!(place.read(&part).unwrap(), numbers(&[3.0, 4.0]));
+    let silent = [("location", "w.bin"), ("offset", ""), ("length", ""), ("prepacked_0", "k|8;8|")];
+    assert_eq!(place.read(&silent).unwrap(), numbers(&[1.0, 2.0]));
     symlink("../w.bin", place.home().join("sub/link.bin")).unwrap();
     assert!(place.read(&[("location", "sub/link.bin")]).is_ok(), "a link that stays inside");
 }

@@ -5,6 +5,7 @@
 mod activation;
 mod attention;
 mod blocks;
+mod bnb;
 mod channels;
 mod gather_blocks;
 mod group_query;
@@ -33,6 +34,7 @@ pub(crate) const TABLES: &[Table] = &[
     attention::TABLE,
     blocks::TABLE,
     channels::TABLE,
+    bnb::TABLE,
     gather_blocks::TABLE,
     group_query::TABLE,
     linear::TABLE,
@@ -169,3 +171,6 @@ fn scaled(at: &mut Expander<'_>, input: Edge, factor: f32) -> Expanded<Edge> {
     }
     with_number(at, millstream_core::BinaryOp::Mul, input, factor)
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,7 @@ fn gather(node: &mut NodeDef<'_, '_>) -> Made {
 }
 
 /// One number of each block for all of the block.
-fn repeated(
+pub(super) fn repeated(
     at: &mut Expander<'_>,
     numbers: Edge,
     axis: usize,

@@ -1,0 +1,83 @@
+use millstream_graph::Array;
+
+use crate::testing::{answer, microsoft, node_with};
+
+fn floats(count: usize) -> Vec<f32> {
+    (0..count).map(|at| (at * 7 % 13) as f32 - 6.0).collect()
+}
+
+fn array(values: &[f32], shape: &[usize]) -> Array {
+    Array::from_slice(values, shape).unwrap()
+}
+
+fn near(found: &[f32], wanted: &[f32]) {
+    let fits = found.len() == wanted.len()
+        && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 1e-5 + 1e-5 * b.abs());
+    assert!(fits, "{found:?} and {wanted:?}");
+}
+
+/// The first number of a byte is the high one, and each block has a factor of its own.
+#[test]
+fn weights_of_4_bits_stand_for_numbers_of_a_table() {
+    let (n, k) = (3usize, 11usize);
+    let bytes: Vec<u8> = (0..(n * k).div_ceil(2)).map(|at| (at * 73 + 19) as u8).collect();
+    let largest = [0.5f32, 2.0, 3.0];
+    for (kind, table) in [super::bnb::FP4, super::bnb::NF4].iter().enumerate() {
+        let weight = |row: usize, column: usize| {
+            let at = row * k + column;
+            let byte = bytes[at / 2];
+            let place = if at % 2 == 0 { byte >> 4 } else { byte & 15 };
+            table[usize::from(place)] as f32 * largest[at / 16]
+        };
+        for transposed in [true, false] {
+            let (wide, out) = if transposed { (k, n) } else { (n, k) };
+            let x = floats(2 * wide);
+            let attributes = [
+                ("N", n as i64),
+                ("K", k as i64),
+                ("block_size", 16),
+                ("quant_type", kind as i64),
+                ("transB", transposed.into()),
+            ];
+            let node = node_with("MatMulBnb4", &["x0", "x1", "x2"], "y", &attributes);
+            let given = [
+                array(&x, &[2, wide]),
+                Array::from_slice(&bytes, &[bytes.len()]).unwrap(),
+                array(&largest, &[3]),
+            ];
+            let (shape, found) = answer(vec![microsoft(node)], &given).unwrap();
+            let product = |at: usize| {
+                let (row, column) = (at / out, at % out);
+                let parts = (0..wide).map(|inner| {
+                    let weight =
+                        if transposed { weight(column, inner) } else { weight(inner, column) };
+                    x[row * wide + inner] * weight
+                });
+                parts.sum::<f32>()
+            };
+            assert_eq!(shape, [2, out]);
+            near(&found, &(0..2 * out).map(product).collect::<Vec<f32>>());
+        }
+    }
+}
+
+#[test]
+fn weights_of_4_bits_that_are_not_there_are_refused() {
+    let run = |kind: i64, block: i64, bytes: usize, blocks: usize| {
+        let attributes = [("N", 3), ("K", 11), ("block_size", block), ("quant_type", kind)];
+        let node = node_with("MatMulBnb4", &["x0", "x1", "x2"], "y", &attributes);
+        let packed = Array::from_slice(&vec![0u8; bytes], &[bytes]).unwrap();
+        let given = [array(&floats(11), &[1, 11]), packed, array(&floats(blocks), &[blocks])];
+        answer(vec![microsoft(node)], &given)
+    };
+    assert!(run(1, 16, 17, 3).is_ok());
+    for (wrong, why) in [
+        (run(2, 16, 17, 3), "0 is FP4, 1 is NF4"),
+        (run(1, 0, 17, 3), "blocks of 0"),
+        (run(1, 16, 16, 3), "16 bytes for 33 numbers"),
+        (run(1, 16, 17, 2), "2 blocks of 16 for 33 numbers"),
+    ] {
+        let error = wrong.unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+}

@@ -208,7 +208,7 @@ def blocks(cases):
         cases.add(f"GatherBlockQuantized_{numpy.dtype(kind).name}_{zero}", "GatherBlockQuantized", inputs, [T.FLOAT], opset=21, block_size=16, gather_axis=0, quantize_axis=1)
     table = cases.random.integers(-8, 8, (6, 10, 8)).astype(ml_dtypes.int4)
     cases.add("GatherBlockQuantized_axes", "GatherBlockQuantized", [("D", table), ("i", numpy.array([5, 2, -1], numpy.int32)), ("S", cases.floats(1, 10, 8))], [T.FLOAT], opset=21, block_size=16, gather_axis=1, quantize_axis=0)
-    for bits, zero in itertools.product((4, 8), (0, 1)):
+    for bits, zero in itertools.product((2, 4, 8), (0, 1)):
         table = cases.integers(0, 256, 10, 64 * bits // 8)
         zeros = cases.integers(0, 256, 10, 4 * bits // 8)
         cases.add(f"GatherBlockQuantized_bytes_{bits}_{zero}", "GatherBlockQuantized", [("D", table), ("i", ids), ("S", cases.floats(10, 4)), ("Z", zeros) if zero else None], [T.FLOAT],

@@ -81,3 +81,35 @@ fn weights_of_4_bits_that_are_not_there_are_refused() {
         assert!(error.contains(why), "{error}");
     }
 }
+
+/// Rows of a table with four numbers in a byte, the low ones first, around 2 if nothing else is said.
+#[test]
+fn rows_of_numbers_of_2_bits_are_gathered() {
+    let bytes: Vec<u8> = (0..3 * 8).map(|at| (at * 73 + 19) as u8).collect();
+    let scales = [0.5f32, 2.0, 3.0, 0.25, 1.0, 4.0];
+    let zeros = [0b0110u8, 0b1100, 0b0001];
+    let rows = [2i64, 0];
+    for given_zeros in [false, true] {
+        let names: &[&str] =
+            if given_zeros { &["x0", "x1", "x2", "x3"] } else { &["x0", "x1", "x2"] };
+        let attributes = [("bits", 2), ("block_size", 16)];
+        let node = node_with("GatherBlockQuantized", names, "y", &attributes);
+        let mut given = vec![
+            Array::from_slice(&bytes, &[3, 8]).unwrap(),
+            Array::vector(&rows).unwrap(),
+            array(&scales, &[3, 2]),
+        ];
+        if given_zeros {
+            given.push(Array::from_slice(&zeros, &[3, 1]).unwrap());
+        }
+        let (shape, found) = answer(vec![microsoft(node)], &given).unwrap();
+        let number = |at: usize| {
+            let (row, column) = (rows[at / 32] as usize, at % 32);
+            let number = bytes[row * 8 + column / 4] >> (column % 4 * 2) & 3;
+            let zero = if given_zeros { zeros[row] >> (column / 16 * 2) & 3 } else { 2 };
+            (f32::from(number) - f32::from(zero)) * scales[row * 2 + column / 16]
+        };
+        assert_eq!(shape, [2, 32]);
+        near(&found, &(0..64).map(number).collect::<Vec<f32>>());
+    }
+}

@@ -391,6 +391,12 @@ def recurrent(cases):
     time, batch, width, hidden = 5, 1, 6, 4
     for direction, kind, wide, more in itertools.product(("forward", "bidirectional"), (numpy.uint8, numpy.int8), (0, 1), (0, 1)):
         directions = 2 if direction == "bidirectional" else 1
+        # Keys and values of another layer, which are all in the past.
+        q, none = cases.floats(1, 3, heads * size), numpy.zeros((1, 0, key_heads * size), F)
+        for total in (6, 3):
+            shared = [("pk", cases.floats(1, key_heads, total, size)), ("pv", cases.floats(1, key_heads, total, size))]
+            inputs = [("q", q), ("k", none), ("v", none)] + shared + [("n", numpy.array([total - 1], numpy.int32)), ("t", integer(total))] + caches
+            cases.add(f"GroupQuery_shared_{total}_{text}", "GroupQueryAttention", inputs, outputs, num_heads=heads, kv_num_heads=key_heads, **options)
         low = 0 if kind == numpy.uint8 else -128
         shape = (directions, 4 * hidden) if wide else (directions,)
         w, r = (cases.integers(low, low + 256, directions, rows, 4 * hidden, dtype=kind) for rows in (width, hidden))

@@ -113,3 +113,41 @@ fn rows_of_numbers_of_2_bits_are_gathered() {
         near(&found, &(0..64).map(number).collect::<Vec<f32>>());
     }
 }
+
+/// A layer without keys of its own uses those of another, which have their angles already.
+#[test]
+fn queries_see_the_keys_of_another_layer() {
+    let (heads, width, length, past) = (2usize, 16usize, 3usize, 6usize);
+    let query = array(&floats(length * heads * width), &[1, length, heads * width]);
+    let all = floats(past * width);
+    let (keys, none) = (array(&all, &[1, 1, past, width]), array(&[], &[1, 0, width]));
+    let angles = array(&floats(32 * width / 2), &[32, width / 2]);
+    let number = |value: i32, shape: &[usize]| Array::from_slice(&[value], shape).unwrap();
+    let attributes = [("num_heads", 2), ("kv_num_heads", 1), ("do_rotary", 1)];
+    let names = ["x0", "x1", "x1", "x2", "x2", "x3", "x4", "x5", "x5"];
+    let node = node_with("GroupQueryAttention", &names, "y", &attributes);
+    let lengths = |total: i32| [number(total - 1, &[1]), number(total, &[])];
+    let run = |total: i32, output: usize| {
+        let mut node = microsoft(node.clone());
+        node.output =
+            (0..3).map(|at| if at == output { "y".into() } else { format!("o{at}") }).collect();
+        let [end, total] = lengths(total);
+        answer(vec![node], &[query.clone(), none.clone(), keys.clone(), end, total, angles.clone()])
+    };
+    assert_eq!(run(6, 1).unwrap(), (vec![1, 1, past, width], all.clone()), "keys stay");
+    // The same as a call that has the last keys as its own, if nothing is transposed.
+    let plain = |names: &[&str], given: &[Array]| {
+        let attributes = [("num_heads", 2), ("kv_num_heads", 1)];
+        let node = node_with("GroupQueryAttention", names, "y", &attributes);
+        answer(vec![microsoft(node)], given).unwrap().1
+    };
+    let [end, total] = lengths(6);
+    let given = [query.clone(), none.clone(), keys.clone(), end.clone(), total.clone()];
+    let shared = plain(&["x0", "x1", "x1", "x2", "x2", "x3", "x4"], &given);
+    let before = array(&all[..3 * width], &[1, 1, 3, width]);
+    let own = array(&all[3 * width..], &[1, 3, width]);
+    let given = [query.clone(), own, before, end, total];
+    near(&shared, &plain(&["x0", "x1", "x1", "x2", "x2", "x3", "x4"], &given));
+    let error = run(7, 0).unwrap_err();
+    assert!(error.contains("no new keys, and 6 of 7 in all"), "{error}");
+}

@@ -83,6 +83,7 @@ pub(crate) const TABLES: &[(&str, Table)] = &[
     ("", strings::TABLE),
     ("", microsoft::OLD),
     ("", microsoft::SIMPLIFIED),
+    ("com.microsoft", linear_attention::TABLE),
     ("com.microsoft", strings::MICROSOFT),
 ];
 

@@ -418,6 +418,19 @@ def unsaid(cases):
     outside = numpy.array([300.7, -1.9, 255.5, -200.25], F)
     for kind in ("UINT8", "INT8", "UINT16", "INT16", "UINT32"):
         cases.add(f"Cast_outside_{kind}", "Cast", [("x", outside)], [getattr(T, kind)], to=getattr(T, kind), **own)
+def linear_attention(cases):
+    batch, length, size, width = 2, 5, 8, 6
+    for rule, (heads, key_heads), past in itertools.product(("linear", "gated", "delta", "gated_delta"), ((2, 2), (4, 2), (2, 4)), (0, 1)):
+        inputs = [("q", cases.floats(batch, length, heads * size)), ("k", cases.floats(batch, length, key_heads * size, scale=0.3)), ("v", cases.floats(batch, length, key_heads * width)),
+                  ("s", cases.floats(batch, key_heads, size, width)) if past else None,
+                  ("d", -numpy.abs(cases.floats(batch, length, key_heads * (size if past else 1)))) if "gated" in rule else None,
+                  ("b", numpy.abs(cases.floats(batch, length, key_heads if past else 1, scale=0.3))) if "delta" in rule else None]
+        cases.add(f"LinearAttention_{rule}_{heads}_{key_heads}_{past}", "LinearAttention", inputs, [T.FLOAT, T.FLOAT], q_num_heads=heads, kv_num_heads=key_heads, update_rule=rule)
+    for bias, past, act in itertools.product((0, 1), (0, 1), ("none", "silu")):
+        inputs = [("x", cases.floats(batch, 6, 7)), ("W", cases.floats(6, 1, 4)), ("B", cases.floats(6)) if bias else None, ("s", cases.floats(batch, 6, 3)) if past else None]
+        cases.add(f"CausalConvWithState_{bias}{past}_{act}", "CausalConvWithState", inputs, [T.FLOAT, T.FLOAT], activation=act)
+
+
     limits = [(name, numpy.array([value])) for name, value in (("Start", -6), ("End", -5), ("Axis", 0), ("Step", -2))]
     cases.add("Slice_backwards_from_before", "Slice", [("x", cases.floats(4)), *limits], [T.FLOAT], **own)
     cases.add("Squeeze_no_axes", "Squeeze", [("x", cases.floats(1, 3, 1)), ("Axes", numpy.zeros(0, numpy.int64))], [T.FLOAT], **own)
@@ -450,3 +463,4 @@ def main():
     recurrent(cases)
     unsaid(cases)
     cases.writer.finish()
+    linear_attention(cases)

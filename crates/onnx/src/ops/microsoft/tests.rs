@@ -151,3 +151,40 @@ fn queries_see_the_keys_of_another_layer() {
     let error = run(7, 0).unwrap_err();
     assert!(error.contains("no new keys, and 6 of 7 in all"), "{error}");
 }
+
+/// One head of queries is asked of two states.
+#[test]
+fn attention_by_a_state_is_known_in_this_domain() {
+    let run = |attributes: &[(&str, i64)]| {
+        let all = [&[("q_num_heads", 1), ("kv_num_heads", 2)], attributes].concat();
+        let node = node_with("LinearAttention", &["x0", "x1", "x2"], "y", &all);
+        let given = [
+            array(&[1.0, 2.0], &[1, 1, 2]),
+            array(&[3.0, 4.0, 5.0, -6.0], &[1, 1, 4]),
+            array(&[0.5, 7.0], &[1, 1, 2]),
+        ];
+        answer(vec![microsoft(node)], &given)
+    };
+    let (shape, found) = run(&[]).unwrap();
+    assert_eq!(shape, [1, 1, 2]);
+    let root = 2f32.sqrt();
+    near(&found, &[11.0 * 0.5 / root, -7.0 * 7.0 / root]);
+    let error = run(&[("state_window", 2)]).unwrap_err();
+    assert!(error.contains("state_window is 2; only 0 is supported"), "{error}");
+}
+
+#[test]
+fn convolutions_with_a_state_are_known_in_this_domain() {
+    let run = |attributes: &[(&str, i64)]| {
+        let node = node_with("CausalConvWithState", &["x0", "x1"], "y", attributes);
+        let given = [array(&[1.0, 2.0, 3.0], &[1, 1, 3]), array(&[10.0, 1.0], &[1, 1, 2])];
+        answer(vec![microsoft(node)], &given)
+    };
+    assert_eq!(run(&[("ndim", 1)]), Ok((vec![1, 1, 3], vec![1.0, 12.0, 23.0])));
+    for (attribute, value) in
+        [("ndim", 2), ("dilation", 2), ("channels_last", 1), ("state_window", 1)]
+    {
+        let error = run(&[(attribute, value)]).unwrap_err();
+        assert!(error.contains(&format!("{attribute} is {value}; only")), "{error}");
+    }
+}

@@ -9,6 +9,7 @@ mod bnb;
 mod channels;
 mod gather_blocks;
 mod group_query;
+mod hash;
 mod linear;
 mod norm;
 mod old;
@@ -33,10 +34,11 @@ pub(crate) const TABLES: &[Table] = &[
     activation::TABLE,
     attention::TABLE,
     blocks::TABLE,
-    channels::TABLE,
     bnb::TABLE,
+    channels::TABLE,
     gather_blocks::TABLE,
     group_query::TABLE,
+    hash::TABLE,
     linear::TABLE,
     norm::TABLE,
     product::TABLE,

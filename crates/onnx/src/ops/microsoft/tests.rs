@@ -188,3 +188,40 @@ fn convolutions_with_a_state_are_known_in_this_domain() {
         assert!(error.contains(&format!("{attribute} is {value}; only")), "{error}");
     }
 }
+
+#[test]
+fn rare_operators_are_what_their_text_says() {
+    let run = |operator: &str, names: &[&str], given: &[Array]| {
+        answer(vec![microsoft(node_with(operator, names, "y", &[]))], given)
+    };
+    let x = array(&[1.0, 2.0, 3.0, 4.0], &[1, 2, 2]);
+    let added = run("BiasAdd", &["x0", "x1", "x0"], &[x.clone(), array(&[10.0, 20.0], &[2])]);
+    assert_eq!(added, Ok((vec![1, 2, 2], vec![12.0, 24.0, 16.0, 28.0])));
+
+    let (shape, found) = run("Inverse", &["x0"], &[x]).unwrap();
+    assert_eq!(shape, [1, 2, 2]);
+    near(&found, &[-2.0, 1.0, 1.5, -0.5]);
+    let error = run("Inverse", &["x0"], &[array(&[1.0, 2.0, 2.0, 4.0], &[2, 2])]).unwrap_err();
+    assert!(error.contains("a matrix that has no inverse"), "{error}");
+    assert_eq!(run("Inverse", &["x0"], &[array(&[], &[0, 0])]), Ok((vec![0, 0], vec![])));
+    for (shape, why) in [(&[2, 3][..], "the matrix is not square"), (&[6], "a matrix is needed")] {
+        let error = run("Inverse", &["x0"], &[array(&[1.0; 6], shape)]).unwrap_err();
+        assert!(error.contains(why), "{error}");
+    }
+
+    let (a, b) = (array(&[0.0, 3.0], &[1, 2]), array(&[4.0, 0.0, 0.0, 3.0], &[2, 2]));
+    let apart = run("CDist", &["x0", "x1"], &[a.clone(), b]);
+    assert_eq!(apart, Ok((vec![1, 2], vec![25.0, 0.0])));
+    let error = run("CDist", &["x0", "x1"], &[a, array(&[1.0], &[1])]).unwrap_err();
+    assert!(error.contains("two matrices are needed"), "{error}");
+
+    let image = array(&[1.0, 2.0], &[1, 1, 1, 2]);
+    let weight = array(&[1.0, 10.0, 100.0], &[1, 1, 1, 3]);
+    let spread = |pads: &[i64]| {
+        let given = [image.clone(), weight.clone(), Array::vector(pads).unwrap()];
+        run("ConvTransposeWithDynamicPads", &["x0", "x1", "x2"], &given)
+    };
+    assert_eq!(spread(&[0, 0, 0, 0]), Ok((vec![1, 1, 1, 4], vec![1.0, 12.0, 120.0, 200.0])));
+    assert_eq!(spread(&[0, 1, 0, 2]), Ok((vec![1, 1, 1, 1], vec![12.0])));
+    assert!(spread(&[1, 1]).unwrap_err().contains("2 pads for 2 axes"));
+}

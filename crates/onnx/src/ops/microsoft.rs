@@ -7,6 +7,7 @@ mod attention;
 mod blocks;
 mod bnb;
 mod channels;
+mod crop;
 mod gather_blocks;
 mod group_query;
 mod hash;
@@ -36,6 +37,7 @@ pub(crate) const TABLES: &[Table] = &[
     blocks::TABLE,
     bnb::TABLE,
     channels::TABLE,
+    crop::TABLE,
     gather_blocks::TABLE,
     group_query::TABLE,
     hash::TABLE,

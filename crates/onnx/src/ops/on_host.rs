@@ -42,7 +42,7 @@ where
     operator(node, move |_, _| Err(Stop::Host(Arc::clone(&shared))))
 }
 
-fn floats(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Array> {
+pub(super) fn floats(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Array> {
     let values: Vec<Scalar> = values.into_iter().map(Scalar::Float).collect();
     Array::of_scalars(dtype, shape, &values)
 }

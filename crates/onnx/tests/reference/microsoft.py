@@ -177,6 +177,10 @@ def rare(cases):
     for pads, biased in itertools.product(((0, 0, 0, 0), (1, 0, 0, 1)), (0, 1)):
         inputs = [("x", x), ("W", weight), ("p", numpy.array(pads, numpy.int64)), ("B", bias) if biased else None]
         cases.add(f"ConvTransposeWithDynamicPads_{sum(pads)}{biased}", "ConvTransposeWithDynamicPads", inputs, [T.FLOAT], strides=[2, 1])
+    boxes, which = numpy.array([[0, 0, 1, 1], [0.2, 0.7, 0.9, 0.1], [-0.3, 0.5, 0.6, 1.4]], F), numpy.array([1, 0, 1], numpy.int32)
+    for mode, size in itertools.product(("bilinear", "nearest"), ((3, 4), (1, 7))):
+        inputs = [("x", cases.floats(2, 3, 6, 5)), ("b", boxes), ("i", which), ("s", numpy.array(size, numpy.int32))]
+        cases.add(f"CropAndResize_{mode}_{size[0]}", "CropAndResize", inputs, [T.FLOAT], mode=mode, extrapolation_value=-2.5)
     for dtype, positive in itertools.product((numpy.uint32, numpy.int32, numpy.int64, F, numpy.float64), (0, 1)):
         inputs = [("x", cases.floats(3, 4, scale=100).astype(numpy.int64).astype(dtype))]
         cases.add(f"MurmurHash3_{numpy.dtype(dtype).name}_{positive}", "MurmurHash3", inputs, [T.UINT32 if positive else T.INT32], positive=positive, seed=7 * positive)

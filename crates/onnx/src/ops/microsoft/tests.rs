@@ -26,7 +26,7 @@ fn weights_of_4_bits_stand_for_numbers_of_a_table() {
         let weight = |row: usize, column: usize| {
             let at = row * k + column;
             let byte = bytes[at / 2];
-            let place = if at % 2 == 0 { byte >> 4 } else { byte & 15 };
+            let place = if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 };
             table[usize::from(place)] as f32 * largest[at / 16]
         };
         for transposed in [true, false] {
@@ -224,4 +224,26 @@ fn rare_operators_are_what_their_text_says() {
     assert_eq!(spread(&[0, 0, 0, 0]), Ok((vec![1, 1, 1, 4], vec![1.0, 12.0, 120.0, 200.0])));
     assert_eq!(spread(&[0, 1, 0, 2]), Ok((vec![1, 1, 1, 1], vec![12.0])));
     assert!(spread(&[1, 1]).unwrap_err().contains("2 pads for 2 axes"));
+}
+
+#[test]
+fn parts_of_images_get_one_size() {
+    let run = |which: i32, size: &[i32]| {
+        let node = node_with("CropAndResize", &["x0", "x1", "x2", "x3"], "y", &[]);
+        let given = [
+            array(&[1.0, 2.0, 3.0, 4.0], &[1, 1, 2, 2]),
+            array(&[0.0, 0.0, 1.0, 2.0], &[1, 4]),
+            Array::from_slice(&[which], &[1]).unwrap(),
+            Array::from_slice(size, &[size.len()]).unwrap(),
+        ];
+        answer(vec![microsoft(node)], &given)
+    };
+    // The last column is beyond the image.
+    let wanted = vec![1.0, 2.0, 0.0, 2.0, 3.0, 0.0, 3.0, 4.0, 0.0];
+    assert_eq!(run(0, &[3, 3]), Ok((vec![1, 1, 3, 3], wanted)));
+    assert!(run(1, &[3, 3]).unwrap_err().contains("beyond the 1 that there are"));
+    for size in [&[0, 3][..], &[-1, 3], &[3]] {
+        assert!(run(0, size).unwrap_err().contains("not a height and a width"));
+    }
+    assert!(run(0, &[i32::MAX, i32::MAX]).is_err());
 }

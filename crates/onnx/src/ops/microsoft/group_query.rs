@@ -193,7 +193,7 @@ fn kept(
     if length == 0 {
         return match past {
             Some(past) if had >= total => Ok(past),
-            _ => refuse(format!("no new keys, and {had} of {total} in all")),
+            _ => refuse(format!("{had} past keys and no new ones, where {total} in all are said")),
         };
     }
     if room == length {

@@ -149,7 +149,7 @@ fn queries_see_the_keys_of_another_layer() {
     let given = [query.clone(), own, before, end, total];
     near(&shared, &plain(&["x0", "x1", "x1", "x2", "x2", "x3", "x4"], &given));
     let error = run(7, 0).unwrap_err();
-    assert!(error.contains("no new keys, and 6 of 7 in all"), "{error}");
+    assert!(error.contains("6 past keys and no new ones, where 7 in all are said"), "{error}");
 }
 
 /// One head of queries is asked of two states.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use crate::proto::attribute_proto::AttributeType;
-use crate::proto::{AttributeProto, GraphProto, TensorProto};
+use crate::proto::{AttributeProto, GraphProto, SparseTensorProto, TensorProto};
 use crate::{Error, Result};
 
 /// The attributes of a node, by name. It notes which were asked for: what nobody asked for is not known.
@@ -126,6 +126,12 @@ impl<'a> Attributes<'a> {
     /// A tensor.
     pub fn tensor(&self, name: &str) -> Result<Option<&'a TensorProto>> {
         Ok(self.find(name, AttributeType::Tensor)?.and_then(|attribute| attribute.t.as_ref()))
+    }
+
+    /// A sparse tensor.
+    pub fn sparse(&self, name: &str) -> Result<Option<&'a SparseTensorProto>> {
+        let attribute = self.find(name, AttributeType::SparseTensor)?;
+        Ok(attribute.and_then(|attribute| attribute.sparse_tensor.as_ref()))
     }
 
     /// A graph.

@@ -192,8 +192,7 @@ fn label(node: &NodeProto) -> &str {
 
 /// Why a file cannot be run, one by one.
 fn problems(proto: &ModelProto, path: &Path) -> Vec<crate::Error> {
-    let files = ExternalFiles::of(import::folder(path));
-    let problems = match Model::new(proto, files) {
+    let problems = match Model::new(proto, ExternalFiles::of(path)) {
         Ok(model) => model.problems(),
         Err(error) => vec![error],
     };

@@ -1,6 +1,7 @@
 //! Tensors in files beside the model.
 //!
-//! Such a file must lie in the model's folder: a model from elsewhere must not read what its author chooses.
+//! Such a file must lie in the model's folder: a model from elsewhere must not read what its author chooses. Caches keep a
+//! model as a link, with the file itself among others elsewhere; then it may lie in the folder of either.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 /// The files of a model's folder, each mapped once.
 #[derive(Debug)]
 pub(crate) struct ExternalFiles {
-    folder: Option<PathBuf>,
+    model: Option<PathBuf>,
     /// Taken while a model is loaded.
     mapped: Mutex<HashMap<String, Bytes>>,
 }
@@ -24,12 +25,12 @@ pub(crate) struct ExternalFiles {
 impl ExternalFiles {
     /// None: a model that is not from a file.
     pub fn none() -> Self {
-        Self { folder: None, mapped: Mutex::new(HashMap::new()) }
+        Self { model: None, mapped: Mutex::new(HashMap::new()) }
     }
 
-    /// Those of a folder.
-    pub fn of(folder: &Path) -> Self {
-        Self { folder: Some(folder.to_owned()), mapped: Mutex::new(HashMap::new()) }
+    /// Those beside a model's file.
+    pub fn of(model: &Path) -> Self {
+        Self { model: Some(model.to_owned()), mapped: Mutex::new(HashMap::new()) }
     }
 
     /// The bytes of a tensor.
@@ -44,10 +45,14 @@ impl ExternalFiles {
             };
             match entry.key.as_deref() {
                 Some("location") => location = Some(value),
+                // What is left empty is not said.
+                Some("offset" | "length") if value.is_empty() => {}
                 Some("offset") => offset = number()?,
                 Some("length") => length = Some(number()?),
                 // Nobody checks checksums, and folders are not the file's to say.
                 Some("checksum" | "basepath") => {}
+                // Where the file has the same weights as onnxruntime arranges them for its kernels.
+                Some(key) if key.starts_with("prepacked") => {}
                 other => {
                     return Err(invalid(format!("external data with the unknown key {other:?}")));
                 }
@@ -83,12 +88,12 @@ impl ExternalFiles {
         if let Some(known) = mapped.get(location) {
             return Ok(known.clone());
         }
-        let Some(folder) = &self.folder else {
+        let Some(model) = &self.model else {
             return Err(Problem::Refused(
                 "external data of a model that is not from a file: open it by its path".into(),
             ));
         };
-        let bytes = map_inside(folder, location)?;
+        let bytes = map_beside(model, location)?;
         mapped.insert(location.to_owned(), bytes.clone());
         Ok(bytes)
     }
@@ -99,8 +104,8 @@ enum Problem {
     Read(PathBuf, std::io::Error),
 }
 
-/// Maps a file below a folder. Nothing outside it is opened, whatever the location says and wherever links lead.
-fn map_inside(folder: &Path, location: &str) -> std::result::Result<Bytes, Problem> {
+/// Maps a file below a model's folder. Nothing outside it is opened, whatever the location says and wherever links lead.
+fn map_beside(model: &Path, location: &str) -> std::result::Result<Bytes, Problem> {
     let refused = |what: &str| {
         Problem::Refused(format!(
             "external data at {location:?}: {what}; it must lie in the model's folder"
@@ -120,11 +125,18 @@ fn map_inside(folder: &Path, location: &str) -> std::result::Result<Bytes, Probl
             }
         }
     }
-    let path = folder.join(relative);
+    let folders = folders(model).map_err(|error| Problem::Read(model.to_owned(), error))?;
+    let path = folders[0].join(relative);
     let read = |error| Problem::Read(path.clone(), error);
-    let home = folder.canonicalize().map_err(|error| Problem::Read(folder.to_owned(), error))?;
-    let target = path.canonicalize().map_err(read)?;
-    if !target.starts_with(&home) {
+    let mut target = path.canonicalize();
+    for other in &folders[1..] {
+        // What is beside the link comes first, whatever it is.
+        if target.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+            target = other.join(relative).canonicalize().or(target);
+        }
+    }
+    let target = target.map_err(read)?;
+    if !folders.iter().any(|folder| target.starts_with(folder)) {
         return Err(refused("a link leads out"));
     }
     // What was checked is what is opened: the path without links, and no link at its end. A pipe is not waited for.
@@ -134,6 +146,17 @@ fn map_inside(folder: &Path, location: &str) -> std::result::Result<Bytes, Probl
         return Err(refused("it is not a regular file"));
     }
     millstream_graph::map_file(&file).map_err(read)
+}
+
+/// The folders in which a model's files may lie, without links: that of its path, and if a link is there that of the file.
+fn folders(model: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let named = model.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut folders = vec![named.unwrap_or(Path::new(".")).canonicalize()?];
+    if let Ok(file) = model.canonicalize() {
+        folders.extend(file.parent().map(Path::to_owned));
+    }
+    folders.dedup();
+    Ok(folders)
 }
 
 #[cfg(unix)]

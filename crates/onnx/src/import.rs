@@ -17,21 +17,13 @@ use crate::{Error, Result};
 /// # Errors
 ///
 /// A file that cannot be read or is no ONNX model; [`Error::Operators`] with all operators that are not supported;
-/// [`Error::Node`] for a node that is not as its operator wants it; data in files outside of the model's folder.
+/// [`Error::Node`] for a node that is not as its operator wants it; data in files outside of the model's folder (where the
+/// path is a link: the folder of the link, or of the file).
 pub fn open(path: impl AsRef<Path>) -> Result<Body> {
     let path = path.as_ref();
     let proto = decode_file(path)?;
-    let model = Model::new(&proto, ExternalFiles::of(folder(path)));
+    let model = Model::new(&proto, ExternalFiles::of(path));
     model.and_then(|model| model.import()).map_err(|error| in_file(path, error))
-}
-
-/// The folder in which files of the model may lie.
-pub(crate) fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => Path::new("."),
-    }
 }
 
 /// An error with the file that it is about.

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use millstream_graph::{Body, Expanded, Expander, Operator, Stop, Value};
+use millstream_graph::{Array, Body, Expanded, Expander, Operator, Stop, Value};
 
 use crate::attributes::Attributes;
 use crate::inputs::Inputs;
 use crate::model::{Names, Scope};
 use crate::proto::{GraphProto, NodeProto};
-use crate::tensor::{Literal, literal};
+use crate::tensor::{Literal, dense, literal};
 use crate::{Error, Result};
 
 /// A node of a file, as the maker of its operator sees it.
@@ -62,6 +62,14 @@ impl<'a, 'm> NodeDef<'a, 'm> {
     pub fn literal(&self, name: &str) -> Result<Option<Literal>> {
         match self.attributes.tensor(name)? {
             Some(tensor) => literal(tensor, self.scope.model().files()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The contents of a sparse tensor attribute, with its zeros.
+    pub fn dense(&self, name: &str) -> Result<Option<Array>> {
+        match self.attributes.sparse(name)? {
+            Some(tensor) => dense(tensor, self.scope.model().files()).map(Some),
             None => Ok(None),
         }
     }

@@ -29,6 +29,15 @@ impl Place {
 
     /// What a tensor of two numbers with these entries gives: its bytes, or the error in words.
     fn read(&self, entries: &[(&str, &str)]) -> std::result::Result<Vec<u8>, String> {
+        self.read_of("home/model.onnx", entries)
+    }
+
+    /// The same, of a model elsewhere.
+    fn read_of(
+        &self,
+        model: &str,
+        entries: &[(&str, &str)],
+    ) -> std::result::Result<Vec<u8>, String> {
         let entry = |(key, value): &(&str, &str)| StringStringEntryProto {
             key: Some((*key).to_owned()),
             value: Some((*value).to_owned()),
@@ -38,7 +47,7 @@ impl Place {
             external_data: entries.iter().map(entry).collect(),
             ..Default::default()
         };
-        let read = ExternalFiles::of(&self.home()).read(&tensor, DType::F32, &[2]);
+        let read = ExternalFiles::of(&self.0.join(model)).read(&tensor, DType::F32, &[2]);
         read.map(|bytes| bytes.to_vec()).map_err(|error| error.to_string())
     }
 
@@ -66,6 +75,8 @@ fn numbers_in_the_folder_are_read_from_their_place() {
     }
     let part = [("location", "w.bin"), ("offset", "8"), ("length", "8"), ("checksum", "wrong")];
     assert_eq!(place.read(&part).unwrap(), numbers(&[3.0, 4.0]));
+    let silent = [("location", "w.bin"), ("offset", ""), ("length", ""), ("prepacked_0", "k|8;8|")];
+    assert_eq!(place.read(&silent).unwrap(), numbers(&[1.0, 2.0]));
     symlink("../w.bin", place.home().join("sub/link.bin")).unwrap();
     assert!(place.read(&[("location", "sub/link.bin")]).is_ok(), "a link that stays inside");
 }
@@ -84,6 +95,47 @@ fn paths_that_lead_out_of_the_folder_are_refused() {
     for location in ["link.bin", "folder/secret.bin", "twice.bin", "folder/home/../secret.bin"] {
         place.refused(&[("location", location)], "a link leads out");
     }
+}
+
+/// As caches of models are: `cache/blobs` has the files, and `cache/snapshots/x` links with their names.
+#[test]
+fn a_model_that_is_a_link_has_its_numbers_beside_the_link_or_the_file() {
+    let place = Place::new();
+    let link = |target: &str, path: &str| symlink(target, place.0.join(path)).unwrap();
+    std::fs::create_dir_all(place.0.join("cache/blobs/deep")).unwrap();
+    std::fs::create_dir_all(place.0.join("cache/snapshots/x")).unwrap();
+    std::fs::write(place.0.join("cache/blobs/a1"), "the model").unwrap();
+    std::fs::write(place.0.join("cache/blobs/b2"), numbers(&[5.0, 6.0])).unwrap();
+    std::fs::write(place.0.join("cache/blobs/only.bin"), numbers(&[7.0, 8.0])).unwrap();
+    link("../../blobs/a1", "cache/snapshots/x/model.onnx");
+    link("../../blobs/b2", "cache/snapshots/x/model.onnx_data");
+    link("../../../secret.bin", "cache/snapshots/x/out.bin");
+    link("../../secret.bin", "cache/blobs/out_too.bin");
+    link("../../blobs/absent", "cache/snapshots/x/absent.bin");
+    let read = |location: &str| {
+        let length = ("length", "8");
+        place.read_of("cache/snapshots/x/model.onnx", &[("location", location), length])
+    };
+    assert_eq!(read("model.onnx_data"), Ok(numbers(&[5.0, 6.0])), "a link beside the link");
+    assert_eq!(read("only.bin"), Ok(numbers(&[7.0, 8.0])), "beside the file");
+    assert_eq!(read("deep/../only.bin"), Ok(numbers(&[7.0, 8.0])));
+    for location in ["out.bin", "out_too.bin"] {
+        let error = read(location).expect_err(location);
+        assert!(error.contains("a link leads out"), "{location}: {error}");
+    }
+    for location in ["../../blobs/b2", "../blobs/b2"] {
+        let error = read(location).expect_err(location);
+        assert!(error.contains("the path leads out"), "{location}: {error}");
+    }
+    for location in ["absent.bin", "nowhere.bin"] {
+        let error = read(location).expect_err(location);
+        assert!(error.contains(location), "the name in the model: {error}");
+    }
+    // A model that is no link stays in its own folder.
+    std::fs::write(place.0.join("cache/snapshots/x/own.onnx"), "the model").unwrap();
+    let location = [("location", "model.onnx_data"), ("length", "8")];
+    let error = place.read_of("cache/snapshots/x/own.onnx", &location).expect_err("refused");
+    assert!(error.contains("a link leads out"), "{error}");
 }
 
 #[test]

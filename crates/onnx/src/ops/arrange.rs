@@ -28,10 +28,39 @@ fn concat(node: &mut NodeDef<'_, '_>) -> Made {
     let along = node.attributes.int_or("axis", 1)?;
     operator(node, move |at, inputs| {
         let tensors = inputs.tensors()?;
-        let Some(&first) = tensors.first() else { return refuse("there is nothing to join") };
-        let along = axis(along, at.rank(first))?;
-        one(at.concat(along, &tensors)?)
+        let shapes: Vec<Sizes> = tensors.iter().map(|&tensor| at.shape(tensor)).collect();
+        one(joined(at, along, &tensors, &shapes)?)
     })
+}
+
+/// Tensors of these shapes one behind the other.
+pub(super) fn joined(
+    at: &mut Expander<'_>,
+    along: i64,
+    tensors: &[Edge],
+    shapes: &[Sizes],
+) -> Expanded<Edge> {
+    let Some(reference) = reference(shapes) else { return refuse("there is nothing to join") };
+    let along = axis(along, reference.len())?;
+    let pairs = tensors.iter().zip(shapes);
+    let kept: Vec<Edge> = pairs
+        .filter(|(_, shape)| counts(shape, reference, along))
+        .map(|(&tensor, _)| tensor)
+        .collect();
+    at.concat(along, &kept)
+}
+
+/// The shape that others have to fit: the first that is not empty, or else the first.
+pub(super) fn reference(shapes: &[Sizes]) -> Option<&[usize]> {
+    let filled = shapes.iter().find(|shape| !shape.contains(&0));
+    filled.or(shapes.first()).map(|shape| &shape[..])
+}
+
+/// Whether a tensor counts where tensors are joined. One that is empty need not fit the others, as in onnxruntime: loops without
+/// rounds make such, and PyTorch's models an empty vector for "nothing yet".
+pub(super) fn counts(shape: &[usize], reference: &[usize], along: usize) -> bool {
+    let fits = || (0..shape.len()).all(|axis| axis == along || shape[axis] == reference[axis]);
+    !shape.contains(&0) || (shape.len() == reference.len() && fits())
 }
 
 /// Both sides repeat: a 1 in the shape keeps the size that is there.
@@ -114,9 +143,13 @@ fn resolve_shape(from: &[usize], wanted: &[i64], zero_is_zero: bool) -> Expanded
         });
     }
     if let Some(open) = open {
-        let count =
-            |sizes: &[usize]| sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
-        let (Some(have), Some(rest)) = (count(from), count(&shape)) else {
+        let count = |sizes: &[usize], zeros: bool| {
+            let counted = sizes.iter().filter(|&&size| zeros || size != 0);
+            counted.copied().try_fold(1, usize::checked_mul)
+        };
+        // Of no elements in a shape with zeros of its own, a -1 is what the other sizes leave, as in onnxruntime.
+        let zeros = !(zero_is_zero && shape.contains(&0) && from.contains(&0));
+        let (Some(have), Some(rest)) = (count(from, zeros), count(&shape, zeros)) else {
             return refuse(format!("shape {wanted:?} has more elements than can be counted"));
         };
         if rest == 0 || have % rest != 0 {

@@ -16,6 +16,8 @@ fn constant(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
     let attributes = &node.attributes;
     let literal = if let Some(literal) = node.literal("value")? {
         literal
+    } else if let Some(array) = node.dense("sparse_value")? {
+        Literal::Array(array)
     } else if let Some(value) = attributes.float("value_float")? {
         Literal::Array(Array::scalar(value))
     } else if let Some(values) = attributes.floats("value_floats")? {
@@ -55,3 +57,6 @@ fn constant_of_shape(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         one(fill(at, value, dtype, &shape)?)
     })
 }
+
+#[cfg(test)]
+mod tests;

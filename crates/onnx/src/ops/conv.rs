@@ -8,8 +8,15 @@ use super::window::{AutoPad, Geometry, Window};
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
-pub(crate) const TABLE: Table =
-    &[("Conv", conv), ("ConvTranspose", conv_transpose), ("DeformConv", deform_conv)];
+pub(crate) const TABLE: Table = &[
+    ("Conv", conv),
+    ("ConvTranspose", |node| conv_transpose(node, false)),
+    ("DeformConv", deform_conv),
+];
+
+/// Those of `com.microsoft`.
+pub(crate) const MICROSOFT: Table =
+    &[("ConvTransposeWithDynamicPads", |node| conv_transpose(node, true))];
 
 /// The sizes of the spatial axes of an input, and of a kernel.
 pub(crate) fn spatial(at: &Expander<'_>, input: Edge, weight: Edge) -> Expanded<[Vec<usize>; 2]> {
@@ -51,14 +58,20 @@ fn conv(node: &mut NodeDef<'_, '_>) -> Made {
     })
 }
 
-fn conv_transpose(node: &mut NodeDef<'_, '_>) -> Made {
+/// Padding may be an input, before the bias.
+fn conv_transpose(node: &mut NodeDef<'_, '_>, pads_given: bool) -> Made {
     let window = Window::of(node)?;
     let groups = node.attributes.int_or("group", 1)?;
     let more = node.attributes.ints("output_padding")?.unwrap_or_default().to_vec();
     let wanted = node.attributes.ints("output_shape")?.map(<[i64]>::to_vec);
     operator(node, move |at, inputs| {
-        let (input, weight, bias) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.optional(2)?);
+        let (input, weight) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        let bias = inputs.optional(if pads_given { 3 } else { 2 })?;
         let [sizes, kernel] = spatial(at, input, weight)?;
+        let mut window = window.clone();
+        if let (true, Some(pads)) = (pads_given, inputs.optional(2)?) {
+            window.pads = Some(at.integers(pads)?);
+        }
         let mut geometry = window.over(&sizes, Some(&kernel))?;
         let mut output_padding = [0u32; MAX_SPATIAL];
         for (place, &value) in output_padding.iter_mut().zip(&more) {

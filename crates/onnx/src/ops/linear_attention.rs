@@ -4,8 +4,8 @@ use millstream_core::{BinaryOp, ConvParams, Epilogue, Op, UnaryOp};
 use millstream_graph::{Edge, Expanded, Expander, Value};
 
 use super::common::{
-    Made, cast, each, fill, many, pair, permute, refuse, reshape, size, size_of_axis, slice,
-    unknown, wide, with_number,
+    Made, broadcast, cast, each, fill, many, pair, permute, refusal, refuse, reshape, size,
+    size_of_axis, slice, unknown, unsqueeze, wide, with_number,
 };
 use super::product::multiplied;
 use crate::inputs::Inputs;
@@ -41,7 +41,16 @@ fn linear_attention(node: &mut NodeDef<'_, '_>) -> Made {
         scale: node.attributes.float_or("scale", 0.0)?,
     };
     node.attributes.ignore(&["chunk_size"]);
+    only(node, "state_window", 0)?;
     operator(node, move |at, inputs| rule.expand(at, inputs))
+}
+
+/// Refuses an attribute of onnxruntime's that asks for another form of the operator.
+fn only(node: &NodeDef<'_, '_>, attribute: &str, value: i64) -> crate::Result<()> {
+    match node.attributes.int_or(attribute, value)? {
+        given if given == value => Ok(()),
+        given => Err(refusal(format!("{attribute} is {given}; only {value} is supported"))),
+    }
 }
 
 /// `[batch, length, heads · size]` as `[batch, heads, length, size]`, in a type to compute with.
@@ -56,16 +65,24 @@ fn apart(at: &mut Expander<'_>, input: Edge, heads: usize) -> Expanded<Edge> {
 impl Rule {
     fn expand(&self, at: &mut Expander<'_>, inputs: Inputs<'_>) -> Expanded<Vec<Value>> {
         let (query_heads, key_heads) = (size(self.query_heads)?, size(self.key_heads)?);
-        if key_heads == 0 || query_heads % key_heads.max(1) != 0 || query_heads == 0 {
+        let fit = query_heads % key_heads.max(1) == 0 || key_heads % query_heads.max(1) == 0;
+        if key_heads == 0 || query_heads == 0 || !fit {
             return refuse(format!("{query_heads} heads of queries for {key_heads} of keys"));
         }
         let dtype = at.dtype(inputs.tensor(0)?);
-        let query = apart(at, inputs.tensor(0)?, query_heads)?;
+        let mut query = apart(at, inputs.tensor(0)?, query_heads)?;
         let key = apart(at, inputs.tensor(1)?, key_heads)?;
         let value = apart(at, inputs.tensor(2)?, key_heads)?;
         let computed = at.dtype(query);
         let [batch, _, length, key_size] = at.shape(query)[..] else { return refuse("queries") };
         let value_size = at.shape(value)[3];
+        if query_heads < key_heads {
+            // A head of queries is asked of several states.
+            let one = unsqueeze(at, query, 2)?;
+            let wide = [batch, query_heads, key_heads / query_heads, length, key_size];
+            query = broadcast(at, one, &wide)?;
+        }
+        let query_heads = query_heads.max(key_heads);
         let groups = query_heads / key_heads;
         // Heads that share a state are rows of one matrix.
         let query = reshape(at, query, &[batch, key_heads, groups, length, key_size])?;
@@ -133,6 +150,11 @@ fn causal_conv(node: &mut NodeDef<'_, '_>) -> Made {
         "silu" | "swish" => true,
         other => return unknown("activation", other),
     };
+    for (attribute, value) in
+        [("ndim", 1), ("dilation", 1), ("channels_last", 0), ("state_window", 0)]
+    {
+        only(node, attribute, value)?;
+    }
     operator(node, move |at, inputs| {
         let (input, weight, bias) = (inputs.tensor(0)?, inputs.tensor(1)?, inputs.optional(2)?);
         let ([batch, channels, _], [_, _, taps]) = (&at.shape(input)[..], &at.shape(weight)[..])

@@ -5,9 +5,12 @@
 mod activation;
 mod attention;
 mod blocks;
+mod bnb;
 mod channels;
+mod crop;
 mod gather_blocks;
 mod group_query;
+mod hash;
 mod linear;
 mod norm;
 mod old;
@@ -32,9 +35,12 @@ pub(crate) const TABLES: &[Table] = &[
     activation::TABLE,
     attention::TABLE,
     blocks::TABLE,
+    bnb::TABLE,
     channels::TABLE,
+    crop::TABLE,
     gather_blocks::TABLE,
     group_query::TABLE,
+    hash::TABLE,
     linear::TABLE,
     norm::TABLE,
     product::TABLE,
@@ -169,3 +175,6 @@ fn scaled(at: &mut Expander<'_>, input: Edge, factor: f32) -> Expanded<Edge> {
     }
     with_number(at, millstream_core::BinaryOp::Mul, input, factor)
 }
+
+#[cfg(test)]
+mod tests;

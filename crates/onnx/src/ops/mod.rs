@@ -83,6 +83,9 @@ pub(crate) const TABLES: &[(&str, Table)] = &[
     ("", strings::TABLE),
     ("", microsoft::OLD),
     ("", microsoft::SIMPLIFIED),
+    ("com.microsoft", conv::MICROSOFT),
+    ("com.microsoft", linear_attention::TABLE),
+    ("com.microsoft", on_host::MICROSOFT),
     ("com.microsoft", strings::MICROSOFT),
 ];
 

@@ -13,6 +13,9 @@ use crate::registry::Table;
 
 pub(crate) const TABLE: Table = &[("Det", determinant), ("MaxRoiPool", max_roi_pool)];
 
+/// Those of `com.microsoft`.
+pub(crate) const MICROSOFT: Table = &[("Inverse", inverse)];
+
 /// A function of arrays.
 struct OnHost<F>(&'static str, F);
 
@@ -39,26 +42,70 @@ where
     operator(node, move |_, _| Err(Stop::Host(Arc::clone(&shared))))
 }
 
-fn floats(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Array> {
+pub(super) fn floats(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Array> {
     let values: Vec<Scalar> = values.into_iter().map(Scalar::Float).collect();
     Array::of_scalars(dtype, shape, &values)
 }
 
+/// The numbers of square matrices, and the sizes of the axes before them.
+fn square_matrices(inputs: &[Array]) -> Result<(Vec<f64>, &[usize], usize)> {
+    let [input] = inputs else { return Err(refusal("one input is needed")) };
+    match input.shape() {
+        [leading @ .., rows, columns] if rows == columns => Ok((input.to_f64s()?, leading, *rows)),
+        [_, .., _] => Err(refusal("the matrix is not square")),
+        _ => Err(refusal("a matrix is needed")),
+    }
+}
+
 fn determinant(node: &mut NodeDef<'_, '_>) -> Made {
     on_host(node, "Det", |inputs| {
-        let [input] = inputs else { return Err(refusal("one input is needed")) };
-        let [leading @ .., rows, columns] = input.shape() else {
-            return Err(refusal("a matrix is needed"));
-        };
-        if rows != columns {
-            return Err(refusal("the matrix is not square"));
-        }
-        let numbers = input.to_f64s()?;
+        let (numbers, leading, rows) = square_matrices(inputs)?;
         let count: usize = leading.iter().product();
         let each = rows * rows;
-        let found = (0..count).map(|at| eliminated(&numbers[at * each..][..each], *rows));
-        floats(input.dtype(), leading, found.collect())
+        let found = (0..count).map(|at| eliminated(&numbers[at * each..][..each], rows));
+        floats(inputs[0].dtype(), leading, found.collect())
     })
+}
+
+fn inverse(node: &mut NodeDef<'_, '_>) -> Made {
+    on_host(node, "Inverse", |inputs| {
+        let (mut numbers, _, rows) = square_matrices(inputs)?;
+        for matrix in numbers.chunks_exact_mut((rows * rows).max(1)) {
+            invert(matrix, rows)?;
+        }
+        floats(inputs[0].dtype(), inputs[0].shape(), numbers)
+    })
+}
+
+/// Inverts a square matrix, by elimination with the largest pivots.
+fn invert(matrix: &mut [f64], size: usize) -> Result<()> {
+    let mut result: Vec<f64> =
+        (0..size * size).map(|at| f64::from(u8::from(at / size == at % size))).collect();
+    for column in 0..size {
+        let size_at = |row: usize| matrix[row * size + column].abs();
+        let pivot = (column..size).max_by(|&a, &b| size_at(a).total_cmp(&size_at(b)));
+        let pivot = pivot.unwrap_or(column);
+        let head = matrix[pivot * size + column];
+        if head == 0.0 {
+            return Err(refusal("a matrix that has no inverse"));
+        }
+        for side in [&mut *matrix, &mut result[..]] {
+            (0..size).filter(|_| pivot != column).for_each(|at| {
+                side.swap(pivot * size + at, column * size + at);
+            });
+            side[column * size..][..size].iter_mut().for_each(|value| *value /= head);
+        }
+        for row in (0..size).filter(|&row| row != column) {
+            let factor = matrix[row * size + column];
+            for side in [&mut *matrix, &mut result[..]] {
+                for at in 0..size {
+                    side[row * size + at] -= factor * side[column * size + at];
+                }
+            }
+        }
+    }
+    matrix.copy_from_slice(&result);
+    Ok(())
 }
 
 /// The determinant of a square matrix, by elimination with the largest pivots.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use millstream_graph::{
     Array, Edge, Expanded, Expander, HostOperator, HostValue, ModelValue, OpaqueKind, Operator,
-    Stop, Strings, Value,
+    Sizes, Stop, Strings, Value,
 };
 use millstream_nn::Tensor;
 
+use super::arrange::{counts, joined, reference};
 use super::common::{axis, one, refusal, refuse, reshape, slice, unsqueeze};
 use super::host::{HostInputs, host_function_reading};
 use crate::Result;
@@ -188,13 +189,21 @@ fn concat(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
             other => Err(refusal(format!("tensors can be joined, not {}", other.kind()))),
         });
         let tensors: Vec<&Tensor> = tensors.collect::<Result<_>>()?;
-        let Some(first) = tensors.first() else { return Err(refusal("the sequence is empty")) };
-        let axis = counted(along, first.rank() + usize::from(stack))?;
-        let whole = match stack {
-            true => Tensor::stack(&tensors, axis)?,
-            false => Tensor::cat(&tensors, axis)?,
+        let shapes: Vec<Sizes> =
+            tensors.iter().map(|tensor| Sizes::from_slice(tensor.shape())).collect();
+        let Some(reference) = reference(&shapes) else {
+            return Err(refusal("the sequence is empty"));
         };
-        Ok(vec![whole.into()])
+        let axis = counted(along, reference.len() + usize::from(stack))?;
+        if stack {
+            return Ok(vec![Tensor::stack(&tensors, axis)?.into()]);
+        }
+        let pairs = tensors.iter().zip(&shapes);
+        let kept: Vec<&Tensor> = pairs
+            .filter(|(_, shape)| counts(shape, reference, axis))
+            .map(|(&tensor, _)| tensor)
+            .collect();
+        Ok(vec![Tensor::cat(&kept, axis)?.into()])
     });
     operator(node, move |at, inputs| {
         let values = match elements(&inputs)? {
@@ -203,11 +212,13 @@ fn concat(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
         };
         let mut edges: Vec<Edge> = values.iter().map(Value::tensor).collect::<Result<_>>()?;
         let Some(&first) = edges.first() else { return refuse("the sequence is empty") };
-        let along = axis(along, at.rank(first) + usize::from(stack))?;
-        if stack {
-            for edge in &mut edges {
-                *edge = unsqueeze(at, *edge, along)?;
-            }
+        if !stack {
+            let shapes: Vec<Sizes> = edges.iter().map(|&edge| at.shape(edge)).collect();
+            return one(joined(at, along, &edges, &shapes)?);
+        }
+        let along = axis(along, at.rank(first) + 1)?;
+        for edge in &mut edges {
+            *edge = unsqueeze(at, *edge, along)?;
         }
         one(at.concat(along, &edges)?)
     })

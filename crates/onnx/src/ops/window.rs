@@ -26,7 +26,7 @@ pub(crate) struct Window {
     pub kernel: Option<Vec<i64>>,
     strides: Option<Vec<i64>>,
     dilations: Option<Vec<i64>>,
-    pads: Option<Vec<i64>>,
+    pub pads: Option<Vec<i64>>,
     pub auto_pad: AutoPad,
 }
 

@@ -14,7 +14,7 @@ TYPES = {
     numpy.dtype(F): TensorProto.FLOAT, numpy.dtype(numpy.float16): TensorProto.FLOAT16, numpy.dtype(numpy.float64): TensorProto.DOUBLE,
     numpy.dtype(numpy.uint8): TensorProto.UINT8, numpy.dtype(numpy.int8): TensorProto.INT8, numpy.dtype(numpy.int32): TensorProto.INT32,
     numpy.dtype(numpy.int64): TensorProto.INT64, numpy.dtype(bool): TensorProto.BOOL, numpy.dtype(ml_dtypes.int4): TensorProto.INT4,
-    numpy.dtype(ml_dtypes.uint4): TensorProto.UINT4, numpy.dtype(numpy.uint16): TensorProto.UINT16, numpy.dtype(numpy.int16): TensorProto.INT16,
+    numpy.dtype(ml_dtypes.uint4): TensorProto.UINT4, numpy.dtype(numpy.uint32): TensorProto.UINT32, numpy.dtype(numpy.uint16): TensorProto.UINT16, numpy.dtype(numpy.int16): TensorProto.INT16,
 }
 
 
@@ -64,6 +64,8 @@ def activations(cases):
         cases.add(f"BiasSoftmax_{axis}_{inner}", "BiasSoftmax", [("x", x), ("b", cases.floats(*shape))], [T.FLOAT], axis=axis, is_inner_broadcast=inner) if (axis, shape) != (2, (1, 5, 8)) else None
     for axis in (0, 1, -1, -3):
         cases.add(f"ExpandDims_{axis}", "ExpandDims", [("x", x), ("a", numpy.array(axis, numpy.int32))], [T.FLOAT])
+    skip = cases.floats(3, 5, 8)
+    cases.add("BiasAdd", "BiasAdd", [("x", x), ("b", bias), ("s", skip)], [T.FLOAT], answers=[[x + bias + skip]])
     old = dict(domain="", opset=9)
     cases.add("Affine", "Affine", [("x", x)], [T.FLOAT], alpha=2.5, beta=-1.0, **old)
     cases.add("Affine_default", "Affine", [("x", x)], [T.FLOAT], **old)
@@ -100,6 +102,15 @@ def norms(cases):
         cases.add(f"EmbedLayerNormalization_{segmented}{masked}{positioned}", "EmbedLayerNormalization", inputs, [T.FLOAT, T.INT32, T.FLOAT], epsilon=1e-5)
     inputs = [("i", ids), None, ("W", words), ("P", places), ("S", kinds), ("G", weight), ("B", beta)]
     cases.add("EmbedLayerNormalization_first_segment", "EmbedLayerNormalization", inputs, [T.FLOAT, T.INT32], epsilon=1e-5)
+    for kind, segmented, masked in itertools.product((numpy.uint8, numpy.int8), (0, 1), (0, 1)):
+        low = numpy.iinfo(kind).min
+        number = lambda value: numpy.array(value, F)
+        zero = lambda value: numpy.array(low + value, kind)
+        table = lambda *shape: cases.integers(low, low + 256, *shape, dtype=kind)
+        inputs = [("i", ids), ("s", segments) if segmented else None, ("W", table(20, 16)), ("P", table(10, 16)), ("S", table(2, 16)) if segmented else None,
+                  ("G", table(16)), ("B", table(16)), ("m", mask) if masked else None, ("WS", number(0.02)), ("PS", number(0.01)), ("SS", number(0.03)) if segmented else None,
+                  ("GS", number(0.015)), ("BS", number(0.025)), ("WZ", zero(120)), ("PZ", zero(130)), ("SZ", zero(90)) if segmented else None, ("GZ", zero(50)), ("BZ", zero(128))]
+        cases.add(f"QEmbedLayerNormalization_{numpy.dtype(kind).name}_{segmented}{masked}", "QEmbedLayerNormalization", inputs, [T.FLOAT, T.INT32], epsilon=1e-5)
     image = cases.floats(2, 4, 5, 8)
     for act in (0, 1):
         cases.add(f"GroupNorm_{act}", "GroupNorm", [("x", image), ("G", cases.floats(8)), ("B", cases.floats(8))], [T.FLOAT], groups=4, activation=act, channels_last=1)
@@ -155,6 +166,26 @@ def products(cases):
     cases.add("FusedConv_plain", "FusedConv", [("x", image), ("W", weight)], [T.FLOAT], strides=[2, 1])
 
 
+def rare(cases):
+    for dtype, kind in ((F, T.FLOAT), (numpy.float64, T.DOUBLE)):
+        for metric in ("euclidean", "sqeuclidean"):
+            cases.add(f"CDist_{metric}_{kind}", "CDist", [("a", cases.floats(4, 6, dtype=dtype)), ("b", cases.floats(5, 6, dtype=dtype))], [kind], metric=metric)
+        matrices = cases.floats(2, 3, 5, 5, dtype=dtype) + 4 * numpy.eye(5, dtype=dtype)
+        cases.add(f"Inverse_{kind}", "Inverse", [("x", matrices)], [kind])
+        cases.add(f"Inverse_turned_{kind}", "Inverse", [("x", numpy.eye(4, dtype=dtype)[[2, 0, 3, 1]])], [kind])
+    x, weight, bias = cases.floats(1, 3, 5, 4), cases.floats(3, 2, 3, 3), cases.floats(2)
+    for pads, biased in itertools.product(((0, 0, 0, 0), (1, 0, 0, 1)), (0, 1)):
+        inputs = [("x", x), ("W", weight), ("p", numpy.array(pads, numpy.int64)), ("B", bias) if biased else None]
+        cases.add(f"ConvTransposeWithDynamicPads_{sum(pads)}{biased}", "ConvTransposeWithDynamicPads", inputs, [T.FLOAT], strides=[2, 1])
+    boxes, which = numpy.array([[0, 0, 1, 1], [0.2, 0.7, 0.9, 0.1], [-0.3, 0.5, 0.6, 1.4]], F), numpy.array([1, 0, 1], numpy.int32)
+    for mode, size in itertools.product(("bilinear", "nearest"), ((3, 4), (1, 7))):
+        inputs = [("x", cases.floats(2, 3, 6, 5)), ("b", boxes), ("i", which), ("s", numpy.array(size, numpy.int32))]
+        cases.add(f"CropAndResize_{mode}_{size[0]}", "CropAndResize", inputs, [T.FLOAT], mode=mode, extrapolation_value=-2.5)
+    for dtype, positive in itertools.product((numpy.uint32, numpy.int32, numpy.int64, F, numpy.float64), (0, 1)):
+        inputs = [("x", cases.floats(3, 4, scale=100).astype(numpy.int64).astype(dtype))]
+        cases.add(f"MurmurHash3_{numpy.dtype(dtype).name}_{positive}", "MurmurHash3", inputs, [T.UINT32 if positive else T.INT32], positive=positive, seed=7 * positive)
+
+
 def integer_products(cases):
     x = cases.floats(3, 4, 32)
     for kind, per_column, zero, bias in itertools.product((numpy.uint8, numpy.int8), (0, 1), (0, 1), (0, 1)):
@@ -199,6 +230,10 @@ def blocks(cases):
               [T.FLOAT], K=k, N=n, bits=4, block_size=block, answers=[[x @ weights.T]])
     cases.add("MatMulNBits_large_blocks", "MatMulNBits", [("x", cases.floats(3, 1200)), ("B", cases.integers(0, 256, 4, 3, 256)), ("S", cases.floats(12)), ("Z", cases.integers(0, 256, 8))],
               [T.FLOAT], K=1200, N=4, bits=4, block_size=512)
+    # Only with transB: without it onnxruntime reads memory that it did not write.
+    for kind, (n, k) in itertools.product((0, 1), ((7, 64), (5, 33))):
+        inputs = [("x", cases.floats(2, 3, k)), ("B", cases.integers(0, 256, -(-n * k // 2))), ("S", numpy.abs(cases.floats(-(-n * k // 16))))]
+        cases.add(f"MatMulBnb4_{kind}_{k}", "MatMulBnb4", inputs, [T.FLOAT], K=k, N=n, block_size=16, quant_type=kind)
     ids = numpy.array([[3, 0, 9], [1, 1, 4]], numpy.int64)
     for kind, zero in itertools.product((ml_dtypes.int4, ml_dtypes.uint4), (0, 1)):
         low = -8 if kind == ml_dtypes.int4 else 0
@@ -208,7 +243,7 @@ def blocks(cases):
         cases.add(f"GatherBlockQuantized_{numpy.dtype(kind).name}_{zero}", "GatherBlockQuantized", inputs, [T.FLOAT], opset=21, block_size=16, gather_axis=0, quantize_axis=1)
     table = cases.random.integers(-8, 8, (6, 10, 8)).astype(ml_dtypes.int4)
     cases.add("GatherBlockQuantized_axes", "GatherBlockQuantized", [("D", table), ("i", numpy.array([5, 2, -1], numpy.int32)), ("S", cases.floats(1, 10, 8))], [T.FLOAT], opset=21, block_size=16, gather_axis=1, quantize_axis=0)
-    for bits, zero in itertools.product((4, 8), (0, 1)):
+    for bits, zero in itertools.product((2, 4, 8), (0, 1)):
         table = cases.integers(0, 256, 10, 64 * bits // 8)
         zeros = cases.integers(0, 256, 10, 4 * bits // 8)
         cases.add(f"GatherBlockQuantized_bytes_{bits}_{zero}", "GatherBlockQuantized", [("D", table), ("i", ids), ("S", cases.floats(10, 4)), ("Z", zeros) if zero else None], [T.FLOAT],
@@ -360,6 +395,12 @@ def group_query(cases):
         # All three in one.
         inputs = [("q", cases.floats(batch, 5, (heads + 2 * key_heads) * size)), None, None, None, None, ("n", numpy.array([4, 4], numpy.int32)), ("t", integer(5))] + caches
         cases.add(f"GroupQuery_packed_{text}", "GroupQueryAttention", inputs, outputs, num_heads=heads, kv_num_heads=key_heads, **options)
+        # Keys and values of another layer, which are all in the past.
+        q, none = cases.floats(1, 3, heads * size), numpy.zeros((1, 0, key_heads * size), F)
+        for total in (6, 3):
+            shared = [("pk", cases.floats(1, key_heads, total, size)), ("pv", cases.floats(1, key_heads, total, size))]
+            inputs = [("q", q), ("k", none), ("v", none)] + shared + [("n", numpy.array([total - 1], numpy.int32)), ("t", integer(total))] + caches
+            cases.add(f"GroupQuery_shared_{total}_{text}", "GroupQueryAttention", inputs, outputs, num_heads=heads, kv_num_heads=key_heads, **options)
     # Batches of different lengths: the next word of each.
     q, k, v = cases.floats(batch, 1, heads * size), cases.floats(batch, 1, key_heads * size), cases.floats(batch, 1, key_heads * size)
     for _, kept in past:
@@ -379,6 +420,19 @@ def group_query(cases):
                 cases.add(f"RotaryEmbedding_{name}_{len(shape)}_{len(options)}_{interleaved}_{scale}", "RotaryEmbedding", inputs, [T.FLOAT], interleaved=interleaved, scale=scale, **options)
         inputs = [("x", cases.floats(batch, 5, 3 * 24)), ("p", numpy.array([0], numpy.int64)), ("C", cos), ("S", sin)]
         cases.add(f"RotaryEmbedding_part_{interleaved}_{scale}", "RotaryEmbedding", inputs, [T.FLOAT], interleaved=interleaved, num_heads=3, rotary_embedding_dim=16)if scale == 1.0 else None
+
+
+def linear_attention(cases):
+    batch, length, size, width = 2, 5, 8, 6
+    for rule, (heads, key_heads), past in itertools.product(("linear", "gated", "delta", "gated_delta"), ((2, 2), (4, 2), (2, 4)), (0, 1)):
+        inputs = [("q", cases.floats(batch, length, heads * size)), ("k", cases.floats(batch, length, key_heads * size, scale=0.3)), ("v", cases.floats(batch, length, key_heads * width)),
+                  ("s", cases.floats(batch, key_heads, size, width)) if past else None,
+                  ("d", -numpy.abs(cases.floats(batch, length, key_heads * (size if past else 1)))) if "gated" in rule else None,
+                  ("b", numpy.abs(cases.floats(batch, length, key_heads if past else 1, scale=0.3))) if "delta" in rule else None]
+        cases.add(f"LinearAttention_{rule}_{heads}_{key_heads}_{past}", "LinearAttention", inputs, [T.FLOAT, T.FLOAT], q_num_heads=heads, kv_num_heads=key_heads, update_rule=rule)
+    for bias, past, act in itertools.product((0, 1), (0, 1), ("none", "silu")):
+        inputs = [("x", cases.floats(batch, 6, 7)), ("W", cases.floats(6, 1, 4)), ("B", cases.floats(6)) if bias else None, ("s", cases.floats(batch, 6, 3)) if past else None]
+        cases.add(f"CausalConvWithState_{bias}{past}_{act}", "CausalConvWithState", inputs, [T.FLOAT, T.FLOAT], activation=act)
 
 
 def recurrent(cases):
@@ -432,11 +486,13 @@ def main():
     norms(cases)
     sampling(cases)
     products(cases)
+    rare(cases)
     integer_products(cases)
     blocks(cases)
     quantized(cases)
     attention(cases)
     group_query(cases)
+    linear_attention(cases)
     recurrent(cases)
     unsaid(cases)
     cases.writer.finish()

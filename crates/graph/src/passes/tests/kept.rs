@@ -198,17 +198,17 @@ fn elements_of_4_bits_are_transposed_and_sliced() {
     let scale = w.number(3.0);
     let x = w.binary(BinaryOp::Mul, x, scale);
     let packed = w.copy(x, DType::I4);
-    let turned = w.permute(packed, &[1, 0]);
-    assert_eq!(w.graph.shape(turned), [6, 2]);
-    let turned = w.copy(turned, DType::F32);
+    let transposed = w.permute(packed, &[1, 0]);
+    assert_eq!(w.graph.shape(transposed), [6, 2]);
+    let transposed = w.copy(transposed, DType::F32);
     let slice = View::Slice { axis: 1, start: 1, count: 3, step: 2 };
     let some = w.add(NodeOp::View(slice.clone()), &[packed]);
     assert_eq!(w.graph.shape(some), [2, 3]);
     let some = w.copy(some, DType::F32);
     let whole = w.copy(packed, DType::F32);
-    let expected_turned = w.permute(whole, &[1, 0]);
+    let expected = w.permute(whole, &[1, 0]);
     let expected_some = w.add(NodeOp::View(slice), &[whole]);
-    let (_, values) = w.run(&[turned, some, expected_turned, expected_some], &Passes::all());
+    let (_, values) = w.run(&[transposed, some, expected, expected_some], &Passes::all());
     assert_eq!(values[0], values[2]);
     assert_eq!(values[1], values[3]);
 }

@@ -72,6 +72,76 @@ fn model(shapes: [&[i64]; 3], batching: Batching) -> Session {
     Session::builder(&Device::cpu().unwrap()).batching(batching).build(body).unwrap()
 }
 
+/// Tensors of these shapes, filled with 1, 2 and so on.
+fn filled(shapes: &[&[usize]]) -> Vec<Array> {
+    let one = |shape: &&[usize]| {
+        let values: Vec<f32> = (1..=shape.iter().product()).map(|value| value as f32).collect();
+        Array::from_slice(&values, shape).unwrap()
+    };
+    shapes.iter().map(one).collect()
+}
+
+#[test]
+fn empty_tensors_that_do_not_fit_are_left_out_where_tensors_are_joined() {
+    let joined = |axis: i64, shapes: &[&[usize]]| {
+        let node = testing::node_with("Concat", &["x0", "x1"], "y", &[("axis", axis)]);
+        testing::answer(vec![node], &filled(shapes))
+    };
+    let numbers = |count: usize| (1..=count).map(|value| value as f32).collect::<Vec<f32>>();
+    let whole = Ok((vec![2, 3], numbers(6)));
+    for axis in [0, 1, -1] {
+        for shapes in [[&[0][..], &[2, 3]], [&[2, 3], &[0]], [&[0, 0, 7], &[2, 3]]] {
+            assert_eq!(joined(axis, &shapes), whole, "{axis} {shapes:?}");
+        }
+    }
+    assert_eq!(joined(0, &[&[0, 5], &[2, 3]]), whole);
+    // A cache of no keys fits, and one that is all there is has its shape.
+    assert_eq!(joined(2, &[&[1, 2, 0, 3], &[1, 2, 1, 3]]), Ok((vec![1, 2, 1, 3], numbers(6))));
+    assert_eq!(joined(0, &[&[0, 3], &[0, 3]]), Ok((vec![0, 3], vec![])));
+    // Tensors that have elements fit, or are refused.
+    assert!(joined(0, &[&[2, 3], &[1, 4]]).is_err());
+    assert!(joined(2, &[&[0], &[2, 3]]).unwrap_err().contains("axis 2"));
+    // The same in a sequence.
+    let nodes = || {
+        let sequence = testing::node("SequenceConstruct", &["x0", "x1"], "s");
+        vec![sequence, testing::node_with("ConcatFromSequence", &["s"], "y", &[("axis", 1)])]
+    };
+    assert_eq!(testing::answer(nodes(), &filled(&[&[0], &[2, 3]])), whole);
+    assert!(testing::answer(nodes(), &filled(&[&[1], &[2, 3]])).is_err());
+}
+
+#[test]
+fn a_sequence_on_the_host_is_joined_without_empty_tensors_that_do_not_fit() {
+    // So many pieces are cut by the host.
+    let nodes = vec![
+        testing::node_with("SplitToSequence", &["x0"], "pieces", &[("axis", 0), ("keepdims", 1)]),
+        testing::node("SequenceInsert", &["pieces", "x1"], "s"),
+        testing::node_with("ConcatFromSequence", &["s"], "y", &[("axis", 0)]),
+    ];
+    let numbers: Vec<f32> = (1..=80).map(|value| value as f32).collect();
+    assert_eq!(testing::answer(nodes, &filled(&[&[40, 2], &[0]])), Ok((vec![40, 2], numbers)));
+}
+
+#[test]
+fn a_size_that_is_left_open_beside_a_zero_is_what_the_others_leave() {
+    let reshaped = |allow: i64, from: &[usize], to: &[i64]| {
+        let node = testing::node_with("Reshape", &["x0", "x1"], "y", &[("allowzero", allow)]);
+        let [x] = &filled(&[from])[..] else { unreachable!() };
+        let to = Array::vector(to).unwrap();
+        testing::answer(vec![node], &[x.clone(), to]).map(|(shape, _)| shape)
+    };
+    assert_eq!(reshaped(1, &[0, 4], &[0, -1]), Ok(vec![0, 4]));
+    assert_eq!(reshaped(1, &[0, 4], &[-1, 0]), Ok(vec![4, 0]));
+    assert_eq!(reshaped(1, &[0, 4], &[0, -1, 2]), Ok(vec![0, 2, 2]));
+    assert_eq!(reshaped(0, &[0, 4], &[2, -1]), Ok(vec![2, 0]));
+    for (allow, from, to) in
+        [(1, &[2, 2][..], &[0, -1][..]), (1, &[0, 4], &[0, -1, 3]), (0, &[0, 4], &[0, -1])]
+    {
+        let error = reshaped(allow, from, to).unwrap_err();
+        assert!(error.contains("has no view of shape"), "{error}");
+    }
+}
+
 fn row(seed: usize) -> Array {
     let values: Vec<f32> = (0..12).map(|at| ((at * 7 + seed * 5) % 13) as f32 * 0.3).collect();
     Array::from_slice(&values, &[1, 12]).unwrap()

@@ -9,6 +9,7 @@ use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
 pub(super) const TABLE: Table = &[
+    ("BiasAdd", bias_add),
     ("BiasGelu", |node| biased(node, UnaryOp::Gelu)),
     ("BiasSoftmax", bias_softmax),
     ("BiasSplitGelu", bias_split_gelu),
@@ -26,6 +27,14 @@ fn biased(node: &mut NodeDef<'_, '_>, op: UnaryOp) -> Made {
             input = pair(at, BinaryOp::Add, input, bias)?;
         }
         one(each(at, op, input)?)
+    })
+}
+
+/// The sum of a tensor, a bias, and what was skipped to.
+fn bias_add(node: &mut NodeDef<'_, '_>) -> Made {
+    operator(node, |at, inputs| {
+        let sum = pair(at, BinaryOp::Add, inputs.tensor(0)?, inputs.tensor(1)?)?;
+        one(pair(at, BinaryOp::Add, sum, inputs.tensor(2)?)?)
     })
 }
 

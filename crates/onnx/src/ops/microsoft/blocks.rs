@@ -9,6 +9,7 @@ use super::super::common::{
 };
 use super::super::product::multiplied;
 use super::linear::plus;
+use crate::attributes::Attributes;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
@@ -65,13 +66,20 @@ pub(super) fn unpacked(
     slice(at, result, shape.len() - 1, 0, count)
 }
 
+/// A size that an attribute gives.
+pub(super) fn number(
+    attributes: &Attributes<'_>,
+    name: &str,
+    default: Option<i64>,
+) -> crate::Result<usize> {
+    let given = attributes.int(name)?.or(default);
+    let given = given.ok_or_else(|| refusal(format!("{name} is not given")))?;
+    usize::try_from(given).map_err(|_| refusal(format!("{name} is {given}")))
+}
+
 fn matmul(node: &mut NodeDef<'_, '_>) -> Made {
     let attributes = &node.attributes;
-    let number = |name: &str, default: Option<i64>| -> crate::Result<usize> {
-        let given = attributes.int(name)?.or(default);
-        let given = given.ok_or_else(|| refusal(format!("{name} is not given")))?;
-        usize::try_from(given).map_err(|_| refusal(format!("{name} is {given}")))
-    };
+    let number = |name, default| number(attributes, name, default);
     let blocks = Blocks {
         rows: number("K", None)?,
         columns: number("N", None)?,

@@ -25,7 +25,7 @@ fn gather(node: &mut NodeDef<'_, '_>) -> Made {
         let rank = at.rank(data);
         let (gathered, divided) = (axis(gathered, rank)?, axis(divided, rank)?);
         let (block, bits) = (size(block)?, size(bits)?);
-        if gathered == divided || !matches!(bits, 4 | 8) || block == 0 {
+        if gathered == divided || !matches!(bits, 2 | 4 | 8) || block == 0 {
             return refuse(format!("{bits} bits in blocks of {block} along axis {divided}"));
         }
         let picked = |at: &mut Expander<'_>, table: Edge| {
@@ -43,13 +43,13 @@ fn gather(node: &mut NodeDef<'_, '_>) -> Made {
         // The axis of blocks is moved by those that the indices add.
         let more = at.rank(indices) + 1;
         let place = if divided > gathered { divided + more - 2 } else { divided };
-        let packed = at.dtype(data) == DType::U8 && bits == 4;
+        let packed = at.dtype(data) == DType::U8 && bits < 8;
         if packed && place + 1 != at.rank(numbers) {
             return refuse("packed numbers lie along the last axis");
         }
         if packed {
-            let count = at.shape(numbers)[place] * 2;
-            numbers = unpacked(at, numbers, 4, count)?;
+            let count = at.shape(numbers)[place] * (8 / bits);
+            numbers = unpacked(at, numbers, bits, count)?;
         }
         let shape = at.shape(numbers);
         let numbers = cast(at, numbers, DType::F32)?;
@@ -61,7 +61,7 @@ fn gather(node: &mut NodeDef<'_, '_>) -> Made {
                 let zeros = match at.dtype(zeros) {
                     DType::U8 if packed => {
                         let zeros = picked(at, zeros)?;
-                        unpacked(at, zeros, 4, shape[place].div_ceil(block))?
+                        unpacked(at, zeros, bits, shape[place].div_ceil(block))?
                     }
                     DType::U8 => picked(at, zeros)?,
                     _ => {
@@ -85,7 +85,7 @@ fn gather(node: &mut NodeDef<'_, '_>) -> Made {
 }
 
 /// One number of each block for all of the block.
-fn repeated(
+pub(super) fn repeated(
     at: &mut Expander<'_>,
     numbers: Edge,
     axis: usize,

@@ -118,7 +118,10 @@ fn group_query(node: &mut NodeDef<'_, '_>) -> Made {
             };
             let interleaved = settings.interleaved;
             query = rotated(at, query, [cos, sin], positions, interleaved)?;
-            key = rotated(at, key, [cos, sin], positions, interleaved)?;
+            // Where another layer's keys are used, there is none to turn.
+            if at.shape(key)[2] > 0 {
+                key = rotated(at, key, [cos, sin], positions, interleaved)?;
+            }
         }
         let key = kept(at, inputs.optional(3)?, key, first, total)?;
         let value = kept(at, inputs.optional(4)?, value, first, total)?;
@@ -185,6 +188,13 @@ fn kept(
     let room = total.max(had);
     if room < length {
         return refuse(format!("{length} new keys for {room} in all"));
+    }
+    // All are there: those of another layer, which wrote them in this call.
+    if length == 0 {
+        return match past {
+            Some(past) if had >= total => Ok(past),
+            _ => refuse(format!("{had} past keys and no new ones, where {total} in all are said")),
+        };
     }
     if room == length {
         return Ok(new);

@@ -7,12 +7,14 @@ use super::super::common::{
     Made, axis, broadcast, cast, each, fill, iota, one, pair, permute, reduce, refuse, reshape,
     slice, squeeze, with_number,
 };
+use super::Quantized;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
 pub(super) const TABLE: Table = &[
-    ("EmbedLayerNormalization", embed),
+    ("EmbedLayerNormalization", |node| embed(node, false)),
     ("GroupNorm", |node| group_norm(node, false)),
+    ("QEmbedLayerNormalization", |node| embed(node, true)),
     ("SimplifiedLayerNormalization", simplified),
     ("SkipGroupNorm", |node| group_norm(node, true)),
     ("SkipLayerNormalization", |node| skip(node, true)),
@@ -102,29 +104,45 @@ fn simplified(node: &mut NodeDef<'_, '_>) -> Made {
     })
 }
 
-/// The sum of the embeddings of words, places and segments, normalized.
-fn embed(node: &mut NodeDef<'_, '_>) -> Made {
+/// The sum of the embeddings of words, places and segments, normalized. Tables, weight and bias may be 8-bit numbers.
+fn embed(node: &mut NodeDef<'_, '_>, integers: bool) -> Made {
     let epsilon = node.attributes.float_or("epsilon", 1e-12)?;
     node.attributes.ignore(&["mask_index_type"]);
     operator(node, move |at, inputs| {
-        let (ids, words, places) = (inputs.tensor(0)?, inputs.tensor(2)?, inputs.tensor(3)?);
+        let ids = inputs.tensor(0)?;
         let &[batch, length] = &at.shape(ids)[..] else { return refuse("ids need two axes") };
-        let positions = match inputs.optional(8)? {
-            Some(positions) => broadcast(at, positions, &[batch, length])?,
-            None => iota(at, DType::I64, &[batch, length], 1)?,
+        // What those of an input stand for.
+        let numbers = |at: &mut Expander<'_>, values: Edge, input: usize| -> Expanded<Edge> {
+            if !integers {
+                return Ok(values);
+            }
+            let (scale, zero) = (inputs.tensor(input + 6)?, inputs.optional(input + 11)?);
+            Quantized { values, scale, zero }.numbers(at)
         };
-        let mut sum = at.apply(Op::Gather { axis: 0 }, &[words, ids])?;
-        let at_places = at.apply(Op::Gather { axis: 0 }, &[places, positions])?;
+        let rows = |at: &mut Expander<'_>, input: usize, which: Edge| -> Expanded<Edge> {
+            let rows = at.apply(Op::Gather { axis: 0 }, &[inputs.tensor(input)?, which])?;
+            numbers(at, rows, input)
+        };
+        let positions = match inputs.optional(8)? {
+            Some(positions) if !integers => broadcast(at, positions, &[batch, length])?,
+            _ => iota(at, DType::I64, &[batch, length], 1)?,
+        };
+        let mut sum = rows(at, 2, ids)?;
+        let at_places = rows(at, 3, positions)?;
         sum = pair(at, BinaryOp::Add, sum, at_places)?;
         if let Some(table) = inputs.optional(4)? {
             let of_segments = match inputs.optional(1)? {
-                Some(segments) => at.apply(Op::Gather { axis: 0 }, &[table, segments])?,
+                Some(segments) => rows(at, 4, segments)?,
                 // All are of the first segment.
-                None => slice(at, table, 0, 0, 1)?,
+                None => {
+                    let first = slice(at, table, 0, 0, 1)?;
+                    numbers(at, first, 4)?
+                }
             };
             sum = pair(at, BinaryOp::Add, sum, of_segments)?;
         }
-        let (weight, bias) = (inputs.tensor(5)?, inputs.tensor(6)?);
+        let weight = numbers(at, inputs.tensor(5)?, 5)?;
+        let bias = numbers(at, inputs.tensor(6)?, 6)?;
         let normal = layer_norm(at, sum, weight, Some(bias), epsilon, false)?[0];
         // How many words of each sentence count.
         let counts = match inputs.optional(7)? {

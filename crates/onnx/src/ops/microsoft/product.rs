@@ -1,19 +1,44 @@
 //! Matrix products with something before or behind them.
 
+use millstream_core::{BinaryOp, ReduceOp, UnaryOp};
 use millstream_graph::{Edge, Expanded, Expander};
 
-use super::super::common::{Made, one, permute};
+use super::super::common::{
+    Made, each, one, pair, permute, reduce, refuse, squeeze, unknown, unsqueeze,
+};
 use super::super::product::{multiplied, product_by};
 use super::{Activated, made, scaled, standard};
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
 
 pub(super) const TABLE: Table = &[
+    ("CDist", distances),
     ("FusedGemm", fused_gemm),
     ("FusedMatMul", |node| fused_matmul(node, false)),
     ("FusedMatMulActivation", |node| fused_matmul(node, true)),
     ("TransposeMatMul", |node| fused_matmul(node, false)),
 ];
+
+/// The distances of the rows of two matrices, from differences: a product of both would lose small ones.
+fn distances(node: &mut NodeDef<'_, '_>) -> Made {
+    let root = match node.attributes.string_or("metric", "sqeuclidean")? {
+        "euclidean" => true,
+        "sqeuclidean" => false,
+        other => return unknown("metric", other),
+    };
+    operator(node, move |at, inputs| {
+        let (a, b) = (inputs.tensor(0)?, inputs.tensor(1)?);
+        if at.rank(a) != 2 || at.rank(b) != 2 {
+            return refuse("two matrices are needed");
+        }
+        let (a, b) = (unsqueeze(at, a, 1)?, unsqueeze(at, b, 0)?);
+        let apart = pair(at, BinaryOp::Sub, a, b)?;
+        let squares = each(at, UnaryOp::Square, apart)?;
+        let sum = reduce(at, ReduceOp::Sum, squares, &[2])?;
+        let sum = squeeze(at, sum, 2)?;
+        one(if root { each(at, UnaryOp::Sqrt, sum)? } else { sum })
+    })
+}
 
 /// A factor as a product reads it.
 #[derive(Clone, Copy)]

@@ -34,6 +34,7 @@ fn outputs(kind: &str) -> Option<Outputs> {
         | "Gather"
         | "GatherElements"
         | "GatherND"
+        | "OneHot"
         | "Reshape"
         | "ReverseSequence"
         | "Scatter"

@@ -55,10 +55,11 @@ impl PostTransform {
             match (self, second) {
                 (Self::Probit, _) => scores[0] = probit(score),
                 (_, Second::Not) => {}
-                (_, Second::Rest) => *scores = vec![1.0 - score, score],
-                (Self::Logistic, Second::Opposite) => {
+                // It is not a probability yet.
+                (Self::Logistic, Second::Rest | Second::Opposite) => {
                     *scores = vec![logistic(-score), logistic(score)];
                 }
+                (_, Second::Rest) => *scores = vec![1.0 - score, score],
                 (_, Second::Opposite) => *scores = vec![-score, score],
             }
             return;

@@ -175,6 +175,28 @@ fn a_leader_that_is_dropped_by_a_panic_elsewhere_harms_nobody() {
     }
 }
 
+/// The same of a call that is to lead and does not know it yet.
+#[test]
+fn a_call_that_is_to_lead_and_is_dropped_by_a_panic_elsewhere_harms_nobody() {
+    let session = perceptron(joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let input = tensor(&numbers(8, 1), &[1, 8]);
+    let mut held = Held::new(&session, &[&input]);
+    let [next, mut calls @ ..] = [0; 3].map(|_| session.submit([&input], &Call::new()));
+    held.batch.fill();
+    // All are handed to the oldest.
+    drop(held);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _next = next;
+        std::panic::resume_unwind(Box::new("of another"));
+    }));
+    assert!(panicked.is_err());
+    for call in &mut calls {
+        assert!(ended(call).is_ok());
+    }
+    assert_eq!(session.batching_stats().sizes[1], 1);
+}
+
 /// A delay collects calls, but not for longer than the one that leads has time.
 #[test]
 fn a_delay_does_not_outlast_a_deadline() {

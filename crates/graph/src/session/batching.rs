@@ -38,6 +38,9 @@ const MOST: usize = 64;
 /// The most that a session may say.
 pub(super) const MAX_CALLS: usize = 256;
 
+/// No call waits for others for longer.
+const MAX_DELAY: Duration = Duration::from_secs(3600);
+
 /// Calls that may queue.
 const QUEUE: usize = 4096;
 
@@ -114,9 +117,9 @@ impl Batching {
     }
 
     /// For how long a call that nobody else is with waits for others, so that batches are larger. Unless set, it never waits:
-    /// batches are of those calls that come while another one runs.
+    /// batches are of those calls that come while another one runs. An hour at most.
     pub fn max_delay(mut self, time: Duration) -> Self {
-        self.max_delay = time;
+        self.max_delay = time.min(MAX_DELAY);
         self
     }
 

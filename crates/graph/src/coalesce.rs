@@ -215,6 +215,12 @@ impl<J, R> Coalescer<J, R> {
         self.0.word.load(Ordering::Relaxed) & QUEUED != 0
     }
 
+    /// About how many calls queue.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.0.queued.load(Ordering::Relaxed)
+    }
+
     /// About how many calls are there: those that are computed, and those that queue.
     pub fn at_hand(&self) -> usize {
         self.0.computed.load(Ordering::Relaxed) + self.0.queued.load(Ordering::Relaxed)

@@ -143,6 +143,12 @@ impl Group {
         !self.context.computes_on_host || self.coalescer.running() == 0
     }
 
+    /// About how many calls queue.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.coalescer.waiting()
+    }
+
     /// Whether calls are there.
     pub(super) fn is_busy(&self) -> bool {
         self.active.load(Ordering::Relaxed) > 0 || !self.coalescer.is_idle()

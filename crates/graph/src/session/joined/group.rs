@@ -45,8 +45,8 @@ pub(in crate::session) struct Group {
     pub(super) forms: Vec<Form>,
     coalescer: Coalescer<Request, Result<Given>>,
     policy: Policy,
-    /// Calls that run by themselves: until their outputs are dropped.
-    active: AtomicUsize,
+    /// Calls that run by themselves: until their outputs are dropped. Those have a share in it.
+    active: Arc<AtomicUsize>,
     proof: OnceLock<std::result::Result<Proof, Obstacle>>,
     plans: [OnceLock<Option<Arc<Stage>>>; SIZES.len()],
     /// Sizes that are to be compiled, by bits.
@@ -86,8 +86,8 @@ pub(in crate::session) enum Begun {
     Wait(Ticket<Request, Result<Given>>),
 }
 
-/// A call that runs by itself.
-pub(in crate::session) struct Active(Arc<Group>);
+/// A call that runs by itself. Outputs that are kept do not keep the group, which has the model.
+pub(in crate::session) struct Active(Arc<AtomicUsize>);
 
 impl std::fmt::Debug for Active {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -115,7 +115,7 @@ impl Group {
             forms: forms.to_vec(),
             coalescer: Coalescer::new(in_flight, batching.most, batching.queue),
             policy,
-            active: AtomicUsize::new(0),
+            active: Arc::new(AtomicUsize::new(0)),
             proof: OnceLock::new(),
             plans: [const { OnceLock::new() }; SIZES.len()],
             wanted: AtomicU64::new(0),
@@ -181,7 +181,7 @@ impl Group {
         let mode = if self.joins() { self.policy.mode() } else { Mode::Alone };
         if mode == Mode::Alone || self.is_lone() {
             let others = self.active.fetch_add(1, Ordering::Relaxed);
-            let active = Active(Arc::clone(self));
+            let active = Active(Arc::clone(&self.active));
             match self.proof.get() {
                 None if others > 0 => self.prepare_behind(),
                 None => self.find_unit_behind(),

@@ -269,3 +269,14 @@ fn a_device_that_hangs_is_waited_for_once() {
     scene.control.run_all();
     scene.assert_works();
 }
+
+/// Outputs that are kept do not keep the model.
+#[test]
+fn outputs_of_a_call_by_itself_let_the_model_go() {
+    let scene = Scene::new(joining());
+    let outputs = scene.session.run([scene.input()]).unwrap();
+    assert!(outputs.is_alone());
+    let context = Arc::downgrade(scene.context());
+    drop(scene);
+    assert!(context.upgrade().is_none());
+}

@@ -2,7 +2,7 @@
 //! other does.
 
 use millstream_core::fake::{self, FakeControl};
-use millstream_core::{Buffer, Command, Config, Error, Layout, Stream, Timepoint};
+use millstream_core::{Buffer, Command, Config, Error, Exhaustion, Layout, Stream, Timepoint};
 
 use super::*;
 
@@ -63,9 +63,7 @@ impl Scene {
 
     /// The stream that the next batch runs on.
     fn lane(&self) -> Stream {
-        let lane = self.context().lane().unwrap();
-        self.context().give_back(lane.clone());
-        lane
+        self.context().lane().unwrap().stream.clone()
     }
 
     /// A Command of its own on a stream.
@@ -279,4 +277,64 @@ fn outputs_of_a_call_by_itself_let_the_model_go() {
     let context = Arc::downgrade(scene.context());
     drop(scene);
     assert!(context.upgrade().is_none());
+}
+
+/// A session keeps no stream that others wait for: there is one beside the default stream, and every thread gets it.
+#[test]
+fn leaders_leave_the_streams_to_others() {
+    let exhaustion = Exhaustion::Wait(Some(Duration::from_millis(100)));
+    let config = Config { streams: Some(2), exhaustion, ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    // Tests have threads of their own, and none of them keeps a stream.
+    let on_a_thread = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| scope.spawn(work).join()).unwrap();
+    };
+    on_a_thread(&|| scene.session.warm_up(&[("x", &[1, 8])]).unwrap());
+    for _ in 0..3 {
+        on_a_thread(&|| drop(Stream::new(&device).unwrap()));
+        on_a_thread(&|| scene.assert_works());
+        assert_eq!(device.free_streams(), 1);
+    }
+    // Somebody has it: leaders do without.
+    let own = Stream::new(&device).unwrap();
+    on_a_thread(&|| own.scope(|| scene.assert_works()));
+}
+
+/// Where threads share streams, leaders keep some.
+#[test]
+fn leaders_keep_streams_that_nobody_waits_for() {
+    let kept = |streams: u32| {
+        let config = Config { streams: Some(streams), ..Config::default() };
+        let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+        let session = perceptron_on(&device, joining());
+        session.warm_up(&[("x", &[1, 8])]).unwrap();
+        let scene = Scene { control, session };
+        scene.assert_works();
+        let kept = scene.context().lanes.lock().unwrap().len();
+        kept
+    };
+    assert_eq!([2, 8, 64].map(kept), [0, 2, 8]);
+}
+
+/// All streams are leased, and who needs one gets an error. A leader without one runs a batch, and its calls again by themselves.
+#[test]
+fn a_leader_without_a_stream_runs_calls_again() {
+    let config = Config { streams: Some(2), exhaustion: Exhaustion::Fail, ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    let own = Stream::new(&device).unwrap();
+    own.scope(|| scene.session.warm_up(&[("x", &[1, 8])]).unwrap());
+    let default = Stream::default_of(&device).unwrap();
+    let (held, mut calls) = own.scope(|| (scene.hold(), [0; 3].map(|_| scene.submit())));
+    scene.fail(&default, 1);
+    let first = held.try_to_go_on();
+    assert!(first.is_ok(), "{first:?}");
+    own.scope(|| {
+        assert!(calls.iter_mut().all(|call| scene.ended(call).is_ok()));
+        assert_eq!(scene.repeated(), 1);
+        scene.assert_works();
+    });
 }

@@ -113,7 +113,10 @@ impl Group {
         Self {
             context: Arc::clone(context),
             forms: forms.to_vec(),
-            coalescer: Coalescer::new(in_flight, batching.most, batching.queue),
+            coalescer: match batching.max_delay.is_zero() {
+                true => Coalescer::new(in_flight, batching.most, batching.queue),
+                false => Coalescer::gathering(in_flight, batching.most, batching.queue),
+            },
             policy,
             active: Arc::new(AtomicUsize::new(0)),
             proof: OnceLock::new(),
@@ -254,7 +257,8 @@ impl Group {
             && !delay.is_zero()
         {
             let until = job.entered + delay;
-            batch.wait_for_others(self.latest_begin(job).map_or(until, |latest| latest.min(until)));
+            let until = self.latest_begin(job).map_or(until, |latest| latest.min(until));
+            batch.wait_for_others(until, Duration::from_nanos(self.lately.load(Ordering::Relaxed)));
         }
         batch.fill();
         let begun = Instant::now();
@@ -296,7 +300,8 @@ impl Group {
         }
     }
 
-    /// As [`lead`](Self::lead), without holding a thread while the device computes.
+    /// As [`lead`](Self::lead), without holding a thread while the device computes. It takes in those that queue, and waits for no further
+    /// ones: a future has no clock.
     pub async fn lead_async(
         self: &Arc<Self>,
         mut batch: Batch<Request, Result<Given>>,

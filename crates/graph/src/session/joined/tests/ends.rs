@@ -210,3 +210,20 @@ fn a_delay_does_not_outlast_a_deadline() {
         assert!(begun.elapsed() < DELAY);
     }
 }
+
+/// The second call is in the batch of the first, which waits for it, though it could have one of its own.
+#[test]
+fn a_delay_gathers_calls_though_more_may_be_in_flight() {
+    const DELAY: Duration = Duration::from_secs(120);
+    let session = perceptron(Batching::new().always().in_flight(4).most(2).max_delay(DELAY));
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let input = tensor(&numbers(8, 1), &[1, 8]);
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let calls = [0; 2].map(|_| scope.spawn(|| y(&session.run([&input]).unwrap())));
+        let [a, b] = calls.map(|call| call.join().unwrap());
+        assert_eq!(a, b);
+    });
+    assert!(begun.elapsed() < DELAY);
+    assert_eq!(session.batching_stats().sizes[..2], [0, 1]);
+}

@@ -1,8 +1,10 @@
 //! Calls of one form.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use millstream_core::Plan;
 
 use super::axes::{self, Joinable, Proof};
 use super::gather;
@@ -48,20 +50,34 @@ pub(in crate::session) struct Group {
     /// Calls that run by themselves: until their outputs are dropped. Those have a share in it.
     active: Arc<AtomicUsize>,
     proof: OnceLock<std::result::Result<Proof, Obstacle>>,
+    /// Nothing where the proof does not hold. Those that could not be made are made later.
     plans: [OnceLock<Option<Arc<Stage>>>; SIZES.len()],
+    /// Held while a plan is made, so that each is made once.
+    making: Mutex<()>,
+    /// For each plan how often it was tried, and when it was for the last time.
+    tries: Mutex<[Option<(u32, Instant)>; SIZES.len()]>,
     /// Sizes that are to be compiled, by bits.
     wanted: AtomicU64,
     /// Whether a thread proves or compiles.
     preparing: AtomicBool,
     /// Whether it was begun to find out what calls are made of.
     pub(super) sought_unit: AtomicBool,
-    /// The most rows of a batch.
+    /// The most rows of a batch: two, until it is known what memory those take.
     most: AtomicUsize,
     /// Nanoseconds that the last batch took. A guess of the next.
     lately: AtomicU64,
     /// Nanoseconds that leaders waited lately for the device, on average.
     computing: AtomicU64,
 }
+
+/// So many times a plan is tried that cannot be made, because there is no memory for it perhaps: again after this time, and then after twice
+/// as long every time.
+const TRIES: u32 = 6;
+const TRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// A batch may have so many rows in any case, and the place of their plan.
+const LEAST: usize = 2;
+const TWO: usize = 1;
 
 /// With more callers than so many for every two cores, leaders do not keep one while they wait for the device.
 const CALLERS_PER_TWO_CORES: usize = 5;
@@ -114,17 +130,19 @@ impl Group {
             context: Arc::clone(context),
             forms: forms.to_vec(),
             coalescer: match batching.max_delay.is_zero() {
-                true => Coalescer::new(in_flight, batching.most, batching.queue),
-                false => Coalescer::gathering(in_flight, batching.most, batching.queue),
+                true => Coalescer::new(in_flight, LEAST, batching.queue),
+                false => Coalescer::gathering(in_flight, LEAST, batching.queue),
             },
             policy,
             active: Arc::new(AtomicUsize::new(0)),
             proof: OnceLock::new(),
             plans: [const { OnceLock::new() }; SIZES.len()],
+            making: Mutex::new(()),
+            tries: Mutex::new([None; SIZES.len()]),
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
             sought_unit: AtomicBool::new(false),
-            most: AtomicUsize::new(batching.most),
+            most: AtomicUsize::new(LEAST),
             lately: AtomicU64::new(u64::MAX),
             computing: AtomicU64::new(0),
         }
@@ -162,14 +180,12 @@ impl Group {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Sets the most rows of a batch by what a plan for two takes.
-    fn limit(&self) {
-        let plan =
-            self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
-        let Some(plan) = plan else { return };
-        let each = plan.arena_bytes().div_ceil(2).max(1);
+    /// Sets the most rows of a batch by what this plan for two takes.
+    fn limit(&self, stage: &Stage) {
+        let bytes = stage.plan.as_ref().map_or(0, Plan::arena_bytes);
+        let each = bytes.div_ceil(LEAST).max(1);
         let room = if self.context.computes_on_host { HOST_ARENA } else { DEVICE_ARENA };
-        let most = (room / each).clamp(2, self.context.batching.most);
+        let most = (room / each).clamp(LEAST, self.context.batching.most);
         self.most.store(most, Ordering::Relaxed);
         self.coalescer.set_most(most);
     }
@@ -420,7 +436,7 @@ impl Group {
         if let Some(found) = ready(wanted) {
             return Some(found);
         }
-        if SIZES[wanted] <= most && self.plans[wanted].get().is_none() {
+        if SIZES[wanted] <= most && self.plans[wanted].get().is_none() && self.may_try(wanted) {
             self.want(1 << wanted);
         }
         // The next larger one, if little of it is for nobody.
@@ -486,8 +502,7 @@ impl Group {
                 && self.unit().is_none()
             {
                 self.context.reserve_lanes();
-                self.compile_with(1, proof);
-                self.limit();
+                self.compile_with(TWO, proof);
                 self.first_sizes().for_each(|at| self.compile_with(at, proof));
             }
             let _ = self.proof.set(proof);
@@ -504,7 +519,7 @@ impl Group {
     /// Compiles the plan of a size, if the proof holds for it.
     fn compile_with(&self, at: usize, proof: &Proof) {
         let calls = SIZES[at];
-        let made = || -> Result<Option<Arc<Stage>>> {
+        let make = || -> Result<Option<Arc<Stage>>> {
             if !axes::holds(&self.context, &self.forms, proof, calls)? {
                 return Ok(None);
             }
@@ -516,7 +531,30 @@ impl Group {
             run::rehearse(&self.context, &stage)?;
             Ok(Some(Arc::new(stage)))
         };
-        self.plans[at].get_or_init(|| made().unwrap_or(None));
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.plans[at].get().is_some() {
+            return;
+        }
+        // Before it is made, since that may panic.
+        {
+            let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = tries[at].map_or(0, |(count, _)| count);
+            tries[at] = Some((before.saturating_add(1), Instant::now()));
+        }
+        let Ok(plan) = make() else { return };
+        if let Some(stage) = plan.as_ref().filter(|_| at == TWO) {
+            self.limit(stage);
+        }
+        // Only set here, with the lock held, after it was found empty.
+        let _ = self.plans[at].set(plan);
+    }
+
+    /// Whether it is time to make a plan that is missing.
+    fn may_try(&self, at: usize) -> bool {
+        let tried = self.tries.lock().unwrap_or_else(PoisonError::into_inner)[at];
+        tried.is_none_or(|(count, last)| {
+            count < TRIES && last.elapsed() >= TRY_PAUSE * (1 << (count - 1))
+        })
     }
 
     /// Proves and compiles on the calling thread, as far as nobody has.

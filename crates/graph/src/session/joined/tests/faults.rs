@@ -338,3 +338,25 @@ fn a_leader_without_a_stream_runs_calls_again() {
         scene.assert_works();
     });
 }
+
+/// There is no memory when plans for batches are made. They are made later, and until then no batch has more rows than any may have.
+#[test]
+fn a_plan_that_cannot_be_made_is_made_later() {
+    let (device, control) = fake::device(Config::default(), 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    scene.session.run([scene.input()]).unwrap().wait().unwrap();
+    let group = scene.session.group(&[scene.input()].into()).unwrap().unwrap();
+    scene.control.no_memory_after(0);
+    group.warm_up();
+    assert!(matches!(group.joinable(), Joinable::Yes { .. }));
+    assert!(group.plan_for(2).is_none() && group.most() == 2);
+    scene.control.memory_again();
+    let begun = Instant::now();
+    while group.plan_for(2).is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not tried again");
+        std::thread::yield_now();
+    }
+    assert!(group.most() > 2);
+    scene.assert_works();
+}

@@ -11,9 +11,9 @@ use millstream_core::Stream;
 
 use super::joined::{Begun, Counters, Group, turn};
 use super::{Inputs, Outputs, Session};
-use crate::Result;
-use crate::coalesce::Terms;
+use crate::coalesce::{Lost, Terms, Turn};
 use crate::program::{HostValue, Run, Step};
+use crate::Result;
 
 /// What a call says beside its inputs.
 ///
@@ -82,7 +82,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run); a deadline that has passed; too many calls that wait.
+    /// As for [`run`](Self::run); a deadline that has passed; too many calls that wait;
+    /// [`Error::NoTurn`](crate::Error::NoTurn) where those before it do not come to their end.
     pub fn run_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
@@ -96,7 +97,15 @@ impl Session {
             Begun::Lead(batch) => group.lead(batch)?,
             Begun::Wait(ticket) => {
                 ticket.spin(group.spin_timeout());
-                match turn(&group, ticket.wait(call.deadline))? {
+                let until = call.deadline.or_else(|| group.latest_turn(started.at()));
+                let waited = match ticket.wait(until) {
+                    // It set no deadline.
+                    Turn::Answer(Err(Lost::Late)) if call.deadline.is_none() => {
+                        return Err(group.no_turn(started.at()));
+                    }
+                    waited => waited,
+                };
+                match turn(&group, waited)? {
                     Ok(answer) => answer,
                     Err(batch) => group.lead(batch)?,
                 }

@@ -239,6 +239,20 @@ impl Group {
             && self.coalescer.is_idle()
     }
 
+    /// Until when a call without a deadline waits for its turn: as long as for a device, and for a delay. Those before it may be led by a
+    /// future that nobody polls.
+    pub fn latest_turn(&self, entered: Instant) -> Option<Instant> {
+        entered
+            .checked_add(self.context.device.wait_timeout())?
+            .checked_add(self.context.batching.max_delay)
+    }
+
+    /// A call has waited until then.
+    pub fn no_turn(&self, entered: Instant) -> Error {
+        self.context.counters.canceled();
+        Error::NoTurn { waited: entered.elapsed() }
+    }
+
     /// The answer of a call that has waited for its turn.
     pub fn lost(&self, lost: Lost) -> Error {
         match lost {

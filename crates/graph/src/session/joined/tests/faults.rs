@@ -360,3 +360,21 @@ fn a_plan_that_cannot_be_made_is_made_later() {
     assert!(group.most() > 2);
     scene.assert_works();
 }
+
+/// The call before it is led by a future that nobody polls.
+#[test]
+fn a_call_does_not_wait_for_its_turn_for_ever() {
+    let config = Config { wait_timeout: Some(Duration::from_millis(300)), ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let scene = Scene { control, session };
+    let held = scene.hold();
+    let error = scene.session.run([scene.input()]).unwrap_err();
+    assert!(matches!(error, Error::NoTurn { .. }) && error.is_retryable(), "{error}");
+    assert!(error.to_string().contains("must be polled or dropped"), "{error}");
+    let stats = scene.session.batching_stats();
+    assert_eq!((stats.canceled, stats.late), (1, 0));
+    drop(held);
+    scene.assert_works();
+}

@@ -279,27 +279,28 @@ fn outputs_of_a_call_by_itself_let_the_model_go() {
     assert!(context.upgrade().is_none());
 }
 
-/// A session keeps no stream that others wait for: there is one beside the default stream, and every thread gets it.
+/// A session keeps no stream that others wait for: there are two beside the default stream, and every thread gets both.
 #[test]
 fn leaders_leave_the_streams_to_others() {
     let exhaustion = Exhaustion::Wait(Some(Duration::from_millis(100)));
-    let config = Config { streams: Some(2), exhaustion, ..Config::default() };
+    let config = Config { streams: Some(3), exhaustion, ..Config::default() };
     let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
     let session = perceptron_on(&device, joining());
     let scene = Scene { control, session };
+    let both = || [0; 2].map(|_| Stream::new(&device).unwrap());
     // Tests have threads of their own, and none of them keeps a stream.
     let on_a_thread = |work: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| scope.spawn(work).join()).unwrap();
     };
     on_a_thread(&|| scene.session.warm_up(&[("x", &[1, 8])]).unwrap());
     for _ in 0..3 {
-        on_a_thread(&|| drop(Stream::new(&device).unwrap()));
+        on_a_thread(&|| drop(both()));
+        // It has one as a thread, and one as a leader.
         on_a_thread(&|| scene.assert_works());
-        assert_eq!(device.free_streams(), 1);
     }
-    // Somebody has it: leaders do without.
-    let own = Stream::new(&device).unwrap();
-    on_a_thread(&|| own.scope(|| scene.assert_works()));
+    // Somebody has both: leaders do without.
+    let own = both();
+    on_a_thread(&|| own[0].scope(|| scene.assert_works()));
 }
 
 /// Where threads share streams, leaders keep some.

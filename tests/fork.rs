@@ -18,7 +18,7 @@ mod unix {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
-    use millstream::graph::{Array, Batching, ValueType};
+    use millstream::graph::{Array, Batching, Call, Submitted, ValueType};
     use millstream::{
         Buffer, Command, DType, Device, Download, Error, Event, HealthState, Layout, Result,
         Session, Stream, Tensor, UnaryOp, nn,
@@ -113,22 +113,25 @@ mod unix {
         tensor: Tensor,
         event: Event,
         download: Download,
+        /// Calls of which most wait for others.
+        calls: [Submitted; 4],
     }
 
     impl Inherited {
-        fn new(device: Device) -> nn::Result<Self> {
+        fn new(device: Device, session: &Session) -> nn::Result<Self> {
             let stream = Stream::new(&device)?;
             let buffer = device.allocate(layout().dense_bytes())?;
             stream.record(Command::fill(buffer.operand(layout()), 1.0f32)?)?;
             let download = stream.download(buffer.operand(layout()))?;
             let event = Event::timed(&stream)?;
             let tensor = Tensor::ones(&[8, 8], DType::F32, &device)?;
-            Ok(Self { buffer, stream, tensor, event, download })
+            let calls = [0; 4].map(|_| session.submit([input()], &Call::new()));
+            Ok(Self { buffer, stream, tensor, event, download, calls })
         }
     }
 
     fn one_fork(device: Device, session: &Session, calls: &AtomicUsize) -> Result<(), String> {
-        let inherited = Inherited::new(device).map_err(|error| error.to_string())?;
+        let inherited = Inherited::new(device, session).map_err(|error| error.to_string())?;
         // SAFETY: the child only uses what Millstream promises to work after a fork, and leaves
         // with `_exit`.
         match unsafe { libc::fork() } {
@@ -139,6 +142,8 @@ mod unix {
                 unsafe { libc::_exit(code) }
             }
             pid => {
+                // Others wait for these calls.
+                drop(inherited);
                 let before = calls.load(Ordering::Relaxed);
                 let code = wait_for(pid)?;
                 if code != 0 {
@@ -166,7 +171,7 @@ mod unix {
 
     /// What must hold in the child; the number of the first step that does not.
     fn child(device: Device, session: &Session, inherited: Inherited) -> i32 {
-        let Inherited { buffer, stream, tensor, event, download } = inherited;
+        let Inherited { buffer, stream, tensor, event, download, calls } = inherited;
         if !is_forked(call(device)) {
             return 1;
         }
@@ -221,7 +226,14 @@ mod unix {
         if !is_forked_nn(session.run([input()])) {
             return 11;
         }
-        drop((buffer, stream, tensor, event));
+        let [polled @ .., dropped] = calls;
+        // Some may have had their answers before.
+        let ended =
+            |mut call: Submitted| call.poll().is_some_and(|end| end.is_ok() || is_forked_nn(end));
+        if !polled.into_iter().all(ended) {
+            return 12;
+        }
+        drop((buffer, stream, tensor, event, dropped));
         match Device::cpu().and_then(call) {
             Ok(values) if values == [2.0; 64] => 0,
             Ok(_) => 4,

@@ -158,6 +158,15 @@ pub enum Error {
     /// The deadline of a call of a session passed before it was answered. It was given up.
     #[error("the call was given up: its deadline passed before it was answered")]
     Late,
+    /// A call of a session waited for its turn, and those before it did not come to their end. It was given up.
+    #[error(
+        "the call was given up: it waited {waited:?} for those before it. A call of run_async or submit that was begun must be polled \
+         or dropped; MILLSTREAM_WAIT_TIMEOUT_MS allows more time"
+    )]
+    NoTurn {
+        /// How long the call waited.
+        waited: Duration,
+    },
     /// Too many calls of a session wait for their turn already.
     #[error("{waiting} calls wait already: call again later, or allow more with Batching::queue")]
     Busy {
@@ -377,6 +386,7 @@ impl Error {
                 | Error::OutOfHostMemory { .. }
                 | Error::StreamsExhausted { .. }
                 | Error::Busy { .. }
+                | Error::NoTurn { .. }
                 | Error::Timeout { .. }
                 | Error::Fault { .. }
                 | Error::Compile { .. }

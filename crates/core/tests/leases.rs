@@ -120,6 +120,23 @@ fn exhaustion_wait_serves_everybody_in_the_end() {
     assert!(results.iter().all(Result::is_ok));
 }
 
+/// Whatever the setting is: no wait, no share, no error.
+#[test]
+fn a_stream_that_is_free_now_can_be_asked_for() {
+    for exhaustion in [Exhaustion::Share, Exhaustion::Wait(None), Exhaustion::Fail] {
+        let (device, _) = device_with(|config| {
+            (config.streams, config.exhaustion) = (Some(2), exhaustion);
+        });
+        let own = Stream::try_new(&device).unwrap().expect("one is free");
+        assert_eq!((own.id(), device.free_streams()), (1, 0));
+        assert!(Stream::try_new(&device).unwrap().is_none());
+        drop(own);
+        assert!(Stream::try_new(&device).unwrap().is_some());
+        device.close().unwrap();
+        assert!(matches!(Stream::try_new(&device), Err(Error::DeviceClosed { .. })));
+    }
+}
+
 #[test]
 fn exhaustion_share_serves_everybody_at_once_and_counts_it() {
     let results = forty_threads(Exhaustion::Share, Duration::ZERO);

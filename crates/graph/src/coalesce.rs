@@ -12,6 +12,9 @@
 //! A call has one row or several, and a batch is bounded by its rows. A call that is too large for what is left of a batch waits, and smaller
 //! ones behind it may go first; but the oldest call always goes, so it is passed in no more batches than there are calls before it.
 //!
+//! With a delay, a leader [gathers](Coalescer::gathering) calls before it begins. Meanwhile nobody else leads, though there may be places: who
+//! comes is in that batch.
+//!
 //! This room knows neither models nor devices: a call is a job, and a leader makes of the jobs of its batch one answer each.
 //!
 //! The queue is bounded. A call that finds it full gets an error, or waits outside until there is room. Whoever takes calls out of
@@ -104,6 +107,8 @@ struct Shared<J, R> {
     in_flight: AtomicUsize,
     /// How many rows a batch may have. Read without order, as `in_flight` is.
     most: AtomicUsize,
+    /// Whether leaders gather calls before they begin.
+    gathers: bool,
     queue: Mutex<Queue<J, R>>,
     /// How many calls queue. Written with the queue's lock held; without it, a guess.
     queued: AtomicUsize,
@@ -175,10 +180,20 @@ impl<J, R> Entry<J, R> {
 impl<J, R> Coalescer<J, R> {
     /// A coalescer for `in_flight` batches at a time, of at most `most` rows, with room for `capacity` calls that queue.
     pub fn new(in_flight: usize, most: usize, capacity: usize) -> Self {
+        Self::build(in_flight, most, capacity, false)
+    }
+
+    /// As [`new`](Self::new), where a call that leads [waits for others](Batch::wait_for_others): who comes before it begins does not lead.
+    pub fn gathering(in_flight: usize, most: usize, capacity: usize) -> Self {
+        Self::build(in_flight, most, capacity, true)
+    }
+
+    fn build(in_flight: usize, most: usize, capacity: usize, gathers: bool) -> Self {
         Self(Arc::new(Shared {
             word: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(in_flight.max(1)),
             most: AtomicUsize::new(most.max(1)),
+            gathers,
             queue: Mutex::new(Queue::new(capacity.max(1))),
             queued: AtomicUsize::new(0),
             arrived: Condvar::new(),
@@ -215,6 +230,12 @@ impl<J, R> Coalescer<J, R> {
         self.0.word.load(Ordering::Relaxed) & QUEUED != 0
     }
 
+    /// About how many calls queue.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.0.queued.load(Ordering::Relaxed)
+    }
+
     /// About how many calls are there: those that are computed, and those that queue.
     pub fn at_hand(&self) -> usize {
         self.0.computed.load(Ordering::Relaxed) + self.0.queued.load(Ordering::Relaxed)
@@ -224,28 +245,36 @@ impl<J, R> Coalescer<J, R> {
     pub fn enter(&self, job: J, terms: Terms) -> Entered<J, R> {
         let shared = &*self.0;
         shared.one_came(terms.rows);
-        if shared.try_lead(false) {
-            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows));
+        // Whether somebody gathers is known under the lock only.
+        if !shared.gathers && shared.try_lead(false) {
+            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows, false));
         }
         // Made before the lock is taken: all callers want it.
         let entry = Entry::new(terms.rows);
         let mut queue = lock_soon(&shared.queue);
         // With the lock held, a batch that ends now either has given its place back, and that is seen here, or it sees the
         // flag and asks for the lock.
-        if queue.is_empty() && shared.try_lead(true) {
+        if queue.is_empty() && !queue.gathering && shared.try_lead(true) {
+            queue.gathering = shared.gathers;
             drop(queue);
-            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows));
+            return Entered::Lead(Batch::alone(self.clone(), job, terms.rows, shared.gathers));
         }
         let is_full = queue.is_full();
         if is_full && !terms.wait_when_full {
             return Entered::Full;
         }
+        if queue.gathering {
+            shared.word.fetch_or(QUEUED, Ordering::Relaxed);
+        }
         queue.push(Waiting { job, terms, entry: Arc::clone(&entry) });
         shared.queued.store(queue.len(), Ordering::Relaxed);
-        let collected = queue.collecting > 0;
+        let (collected, gathered) = (queue.collecting > 0, queue.gathering);
         drop(queue);
-        if collected {
-            shared.arrived.notify_one();
+        match (collected, gathered) {
+            // One that gathers needs several calls, and whoever else waits needs one: both look.
+            (true, true) => shared.arrived.notify_all(),
+            (true, false) => shared.arrived.notify_one(),
+            (false, _) => {}
         }
         Entered::Wait(Ticket::new(self.clone(), entry, is_full))
     }
@@ -278,8 +307,17 @@ impl<J, R> Coalescer<J, R> {
                 }
                 continue;
             }
-            if let Some(call) = self.take(Queue::take_oldest) {
-                return Some(Batch::queued(self.clone(), call));
+            let oldest = self.take(|queue| {
+                // Who gathers takes them in, and has others lead those that are left.
+                if queue.gathering {
+                    shared.word.fetch_sub(1, Ordering::Relaxed);
+                }
+                (!queue.gathering).then(|| queue.take_oldest())
+            });
+            match oldest {
+                Some(Some(call)) => return Some(Batch::queued(self.clone(), call)),
+                Some(None) => {}
+                None => return None,
             }
         }
     }

@@ -13,6 +13,7 @@ pub use config::{Config, Exhaustion, MAX_STREAMS};
 pub use health::{Health, HealthState};
 
 use std::fmt;
+use std::time::Duration;
 
 use self::inner::{CLOSED, LOST, OPEN};
 pub(crate) use self::inner::{DeviceInner, opened_devices};
@@ -264,6 +265,11 @@ impl Device {
     pub fn counters(&self) -> Counters {
         let streams = self.0.pool.created().map(StreamInner::read_counters);
         streams.fold(Counters::default(), std::ops::Add::add)
+    }
+
+    /// How long a wait may take: [`Config::wait_timeout`], or what the device decides.
+    pub fn wait_timeout(&self) -> Duration {
+        self.0.wait_timeout()
     }
 
     /// How many streams can be leased now.

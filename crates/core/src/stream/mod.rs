@@ -138,6 +138,31 @@ impl Stream {
         device.inner().pool().lease(device.inner())
     }
 
+    /// As [`new`](Self::new), if one is free at this moment: neither waits for a stream nor shares one. `None` if all are leased.
+    ///
+    /// ```
+    /// # millstream_core::doctest!();
+    /// use millstream::{Device, Stream};
+    ///
+    /// let device = Device::cpu()?;
+    /// if let Some(own) = Stream::try_new(&device)? {
+    ///     own.scope(|| println!("on stream {}", own.id()));
+    /// }
+    /// # Ok::<(), millstream::Error>(())
+    /// ```
+    ///
+    /// # Blocks when
+    ///
+    /// The stream is used for the first time.
+    ///
+    /// # Errors
+    ///
+    /// The device is gone.
+    pub fn try_new(device: &Device) -> Result<Option<Self>> {
+        device.inner().check()?;
+        device.inner().pool().try_lease(device.inner())
+    }
+
     /// The default stream, which the main thread uses.
     ///
     /// # Blocks when

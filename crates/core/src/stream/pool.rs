@@ -136,6 +136,14 @@ impl StreamPool {
         Ok(Stream { inner, _lease: Some(Arc::new(lease)) })
     }
 
+    /// As [`lease`](Self::lease), of a stream that is free now. `None` if there is none.
+    pub fn try_lease(&'static self, device: &'static DeviceInner) -> Result<Option<Stream>> {
+        let Some(slot) = self.leases.try_take() else { return Ok(None) };
+        let stream = self.made(slot, device)?;
+        let lease = Lease::Own { stream, slot };
+        Ok(Some(Stream { inner: stream, _lease: Some(Arc::new(lease)) }))
+    }
+
     fn take(&'static self, device: &'static DeviceInner) -> Result<Taken> {
         let started = Instant::now();
         let slot = match (self.leases.try_take(), device.config().exhaustion) {
@@ -158,13 +166,16 @@ impl StreamPool {
                 waited: started.elapsed(),
             });
         };
-        match self.stream(slot + 1, device) {
-            Ok(stream) => Ok(Taken::Slot(stream, slot)),
-            Err(error) => {
-                self.leases.put(slot);
-                Err(error)
-            }
-        }
+        Ok(Taken::Slot(self.made(slot, device)?, slot))
+    }
+
+    /// The stream of a slot that was taken. Without it the slot is put back.
+    fn made(
+        &'static self,
+        slot: u32,
+        device: &'static DeviceInner,
+    ) -> Result<&'static StreamInner> {
+        self.stream(slot + 1, device).inspect_err(|_| self.leases.put(slot))
     }
 
     /// A stream that others use too, round-robin.

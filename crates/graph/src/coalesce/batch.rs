@@ -1,7 +1,7 @@
 //! Calls that are computed together.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use millstream_core::sync::shim::{Ordering, lock, wait_until};
 
@@ -23,6 +23,8 @@ pub(crate) struct Batch<J, R> {
     computed_rows: usize,
     /// Whether its leader is a future that waits. If that is dropped while its thread panics, the panic is of something else.
     suspended: bool,
+    /// Whether those that come wait for it, until it [takes them in](Self::fill).
+    gathers: bool,
     /// Taken when the batch has ended.
     coalescer: Option<Coalescer<J, R>>,
 }
@@ -67,14 +69,16 @@ impl<J, R> Batch<J, R> {
         members: Vec<Member<J, R>>,
         rows: usize,
     ) -> Self {
-        let (computed, computed_rows, suspended) = (0, 0, false);
-        let coalescer = Some(coalescer);
-        Self { jobs, members, rows, computed, computed_rows, suspended, coalescer }
+        let (computed, computed_rows) = (0, 0);
+        let (suspended, gathers, coalescer) = (false, false, Some(coalescer));
+        Self { jobs, members, rows, computed, computed_rows, suspended, gathers, coalescer }
     }
 
-    /// A batch of a call of so many rows that leads it.
-    pub(super) fn alone(coalescer: Coalescer<J, R>, job: J, rows: usize) -> Self {
-        Self::new(coalescer, vec![job], vec![Member::Leads], rows)
+    /// A batch of a call of so many rows that leads it, and that others may wait for.
+    pub(super) fn alone(coalescer: Coalescer<J, R>, job: J, rows: usize, gathers: bool) -> Self {
+        let mut batch = Self::new(coalescer, vec![job], vec![Member::Leads], rows);
+        batch.gathers = gathers;
+        batch
     }
 
     /// A batch of a call that is to lead it.
@@ -100,14 +104,21 @@ impl<J, R> Batch<J, R> {
         let shared = &*coalescer.0;
         let own = self.rows;
         let most = shared.most.load(Ordering::Relaxed);
+        let gathers = std::mem::take(&mut self.gathers);
         // Without the flag nobody queues; who comes now is for the next batch.
-        if own < most && shared.word.load(Ordering::Relaxed) & QUEUED != 0 {
+        if gathers || (own < most && shared.word.load(Ordering::Relaxed) & QUEUED != 0) {
             let calls = Vec::with_capacity(most.min(shared.queued.load(Ordering::Relaxed) + own));
             let taken = coalescer.take(|queue| {
-                let share = shared.share(queue.rows() + own);
+                // What was gathered is not divided.
+                let share = if gathers { most } else { shared.share(queue.rows() + own) };
+                queue.gathering &= !gathers;
                 queue.take(Room { rows: own, share, most }, calls)
             });
             self.add(taken);
+        }
+        // Those that are left did not lead, though there may be places.
+        if gathers && shared.try_lead_more() {
+            coalescer.end_batch();
         }
         (self.computed, self.computed_rows) = (self.jobs.len(), self.rows);
         shared.computed.fetch_add(self.computed, Ordering::Relaxed);
@@ -144,15 +155,23 @@ impl<J, R> Batch<J, R> {
         }
     }
 
-    /// Waits until the batch would be full or the time has come.
-    pub fn wait_for_others(&self, until: Instant) {
+    /// Waits until the batch would be full, the time has come, or a call that came meanwhile has a deadline so soon. Not if another batch
+    /// gathers calls: then those of this one have waited for a batch before.
+    pub fn wait_for_others(&mut self, until: Instant, before_deadline: Duration) {
         let Some(coalescer) = &self.coalescer else { return };
         let shared = &*coalescer.0;
         let most = shared.most.load(Ordering::Relaxed);
         let mut queue = lock(&shared.queue);
+        if queue.gathering && !self.gathers {
+            return;
+        }
+        (queue.gathering, self.gathers) = (true, true);
         queue.collecting += 1;
         let mut in_time = true;
         while in_time && queue.rows() + self.rows < most {
+            let latest = |deadline: Instant| deadline.checked_sub(before_deadline);
+            let deadline = queue.first_deadline().map(|at| latest(at).unwrap_or(at));
+            let until = deadline.map_or(until, |at| at.min(until));
             (queue, in_time) = wait_until(&shared.arrived, queue, Some(until));
         }
         queue.collecting -= 1;
@@ -230,6 +249,9 @@ impl<J, R> Drop for Batch<J, R> {
     fn drop(&mut self) {
         let Some(coalescer) = self.coalescer.take() else { return };
         self.uncount(&coalescer);
+        if self.gathers {
+            lock(&coalescer.0.queue).gathering = false;
+        }
         let members = std::mem::take(&mut self.members);
         let jobs = std::mem::take(&mut self.jobs);
         let waits = |(_, member): &(J, Member<J, R>)| matches!(member, Member::Waits(_));

@@ -241,3 +241,62 @@ fn loom_a_call_that_does_not_fit_is_not_forgotten() {
         assert_eq!((calls.running(), calls.has_queue(), calls.at_hand()), (0, false, 0));
     });
 }
+
+/// There are two places, and yet both calls are one batch: the first waits, with no clock, until the second is in it.
+#[test]
+fn loom_who_comes_while_a_leader_gathers_is_in_its_batch() {
+    fn call(calls: &Calls, job: u32) -> Result<u32, Lost> {
+        match calls.enter(job, Terms::default()) {
+            Entered::Lead(mut batch) => {
+                batch.wait_for_others(Instant::now(), Duration::ZERO);
+                batch.fill();
+                let answers: Vec<u32> = batch.jobs().iter().map(|job| 10 * job).collect();
+                assert_eq!(answers.len(), 2);
+                Ok(batch.answer(answers, Next::First).expect("the leader has an answer"))
+            }
+            Entered::Wait(ticket) => match ticket.wait(None) {
+                Turn::Lead(_) => panic!("another gathers"),
+                Turn::Answer(answer) => answer,
+            },
+            Entered::Full => panic!("the queue is full"),
+        }
+    }
+    check(|| {
+        let calls = Calls::gathering(2, 2, 8);
+        let other = {
+            let calls = calls.clone();
+            thread::spawn(move || call(&calls, 2))
+        };
+        assert_eq!(call(&calls, 1), Ok(10));
+        assert_eq!(other.join().unwrap(), Ok(20));
+        assert_eq!((calls.running(), calls.has_queue()), (0, false));
+    });
+}
+
+/// Who does not fit in the batch that gathers is led by another, and nobody is forgotten, whether the leader begins or goes away.
+#[test]
+fn loom_a_leader_that_gathers_forgets_nobody() {
+    for begins in [true, false] {
+        check(move || {
+            let calls = Calls::gathering(2, 2, 8);
+            let Entered::Lead(mut leader) = calls.enter(1, Terms::default()) else {
+                panic!("nobody else is there")
+            };
+            let others = [2, 3].map(|job| {
+                let calls = calls.clone();
+                thread::spawn(move || call(&calls, job))
+            });
+            if begins {
+                leader.wait_for_others(Instant::now(), Duration::ZERO);
+                leader.fill();
+                assert_eq!(leader.jobs().len(), 2);
+                let answers: Vec<u32> = leader.jobs().iter().map(|job| 10 * job).collect();
+                assert_eq!(leader.answer(answers, Next::Last), Some(10));
+            } else {
+                drop(leader);
+            }
+            assert_eq!(others.map(|other| other.join().unwrap()), [Ok(20), Ok(30)]);
+            assert_eq!((calls.running(), calls.has_queue()), (0, false));
+        });
+    }
+}

@@ -53,6 +53,8 @@ pub(super) struct Queue<J, R> {
     outside: VecDeque<Waiting<J, R>>,
     /// How many leaders wait for calls to come.
     pub collecting: usize,
+    /// Whether one of them gathers calls: a batch that has not begun, which those that come wait for.
+    pub gathering: bool,
     /// Whether a call with a deadline may be among them.
     has_deadlines: bool,
 }
@@ -68,7 +70,7 @@ pub(super) fn answer_late<J, R>(late: Vec<Waiting<J, R>>) {
 impl<J, R> Queue<J, R> {
     pub fn new(capacity: usize) -> Self {
         let (calls, outside) = (VecDeque::new(), VecDeque::new());
-        Self { calls, capacity, outside, collecting: 0, has_deadlines: false }
+        Self { calls, capacity, outside, collecting: 0, gathering: false, has_deadlines: false }
     }
 
     pub fn len(&self) -> usize {
@@ -141,6 +143,12 @@ impl<J, R> Queue<J, R> {
         let bounded = |call: &Waiting<J, R>| call.terms.deadline.is_some();
         self.has_deadlines = self.calls.iter().chain(&self.outside).any(bounded);
         gone
+    }
+
+    /// The first deadline of those that wait.
+    pub fn first_deadline(&self) -> Option<Instant> {
+        let deadlines = || self.calls.iter().filter_map(|call| call.terms.deadline);
+        if self.has_deadlines { deadlines().min() } else { None }
     }
 
     /// The oldest call.

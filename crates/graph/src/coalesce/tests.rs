@@ -406,12 +406,100 @@ fn a_leader_can_wait_for_others() {
     let calls = Calls::new(1, 3, 8);
     let mut batch = lead(enter(&calls, 1));
     let tickets = [2, 3].map(|job| wait(enter(&calls, job)));
-    batch.wait_for_others(Instant::now() + Duration::from_secs(60));
+    batch.wait_for_others(Instant::now() + Duration::from_secs(60), Duration::ZERO);
     batch.fill();
     assert_eq!(batch.jobs(), [1, 2, 3]);
     assert!(!calls.has_queue());
     assert_eq!(finish(batch), Some(10));
     assert_eq!(tickets.map(answered), [Ok(20), Ok(30)]);
+}
+
+/// There are places, and yet who comes while a leader gathers is in its batch. Those that do not fit are led at once.
+#[test]
+fn who_comes_while_a_leader_gathers_does_not_lead() {
+    let calls = Calls::gathering(2, 3, 8);
+    let mut batch = lead(enter(&calls, 1));
+    let [a, b, c, d] = [2, 3, 4, 5].map(|job| wait(enter(&calls, job)));
+    batch.wait_for_others(Instant::now() + Duration::from_secs(60), Duration::ZERO);
+    batch.fill();
+    assert_eq!(batch.jobs(), [1, 2, 3]);
+    let mut next = led(c);
+    assert_eq!(next.jobs(), [4, 5]);
+    assert_eq!(calls.running(), 2);
+    assert_eq!((finish(batch), finish(next)), (Some(10), Some(40)));
+    assert_eq!([a, b, d].map(answered), [Ok(20), Ok(30), Ok(50)]);
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+    // The same where the leader goes away: another leads, and gathers if it likes.
+    let batch = lead(enter(&calls, 6));
+    let e = wait(enter(&calls, 7));
+    drop(batch);
+    next = led(e);
+    assert_eq!(finish(lead(enter(&calls, 8))), Some(80));
+    assert_eq!(finish(next), Some(70));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// A batch that ends while another gathers leaves the queue to that one.
+#[test]
+fn a_batch_that_ends_takes_nothing_from_one_that_gathers() {
+    let calls = Calls::gathering(2, 8, 8);
+    let mut first = lead(enter(&calls, 1));
+    first.fill();
+    let mut second = lead(enter(&calls, 2));
+    let a = wait(enter(&calls, 3));
+    assert_eq!(finish(first), Some(10));
+    assert_eq!(calls.running(), 1);
+    second.fill();
+    assert_eq!(second.jobs(), [2, 3]);
+    assert_eq!(finish(second), Some(20));
+    assert_eq!(answered(a), Ok(30));
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
+}
+
+/// A leader gathers for no longer than those that came meanwhile have time.
+#[test]
+fn a_leader_gathers_until_the_first_deadline() {
+    let calls = Calls::gathering(1, 8, 8);
+    let mut batch = lead(enter(&calls, 1));
+    let (now, lately) = (Instant::now(), Duration::from_secs(60));
+    let soon = Terms { deadline: Some(now + lately), ..Terms::default() };
+    let ticket = wait(calls.enter(2, soon));
+    batch.wait_for_others(now + 2 * lately, lately);
+    batch.fill();
+    assert!(now.elapsed() < lately);
+    finish(batch);
+    assert_eq!(answered(ticket), Ok(20));
+}
+
+/// A place waits for any call, and a leader for a full batch: a call that comes is for both to see.
+#[test]
+fn a_call_wakes_whoever_needs_it() {
+    const TIMEOUT: Duration = Duration::from_secs(20);
+    let calls = Calls::new(2, 2, 8);
+    let mut gathers = lead(enter(&calls, 1));
+    let (_, place) = lead(enter(&calls, 2)).answer_and_keep([20]).unwrap();
+    let collecting = |count: usize| {
+        while lock(&calls.0.queue).collecting != count {
+            std::thread::yield_now();
+        }
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        // It may find that the call is gone already, and wait for another.
+        scope.spawn(|| assert!(place.next(TIMEOUT / 20).is_none()));
+        collecting(1);
+        let leader = scope.spawn(|| {
+            gathers.wait_for_others(begun + TIMEOUT, Duration::ZERO);
+            gathers.fill();
+            assert_eq!(gathers.jobs(), [1, 3]);
+            finish(gathers)
+        });
+        collecting(2);
+        assert_eq!(answered(wait(enter(&calls, 3))), Ok(30));
+        assert_eq!(leader.join().unwrap(), Some(10));
+    });
+    assert!(begun.elapsed() < TIMEOUT);
+    assert_eq!((calls.running(), calls.has_queue()), (0, false));
 }
 
 /// Eight threads: everybody gets the answer to its own job, whoever leads.

@@ -135,8 +135,12 @@ impl<J, R> Drop for Ticket<J, R> {
     /// A call that is given up leaves the queue. A batch that it was to lead is led by another.
     fn drop(&mut self) {
         let Some(entry) = self.entry.take() else { return };
-        let before = std::mem::replace(&mut *lock(&entry.slot), Slot::Gone);
-        // A batch hands itself over when it is dropped; this call is no longer in the queue then.
+        let mut before = std::mem::replace(&mut *lock(&entry.slot), Slot::Gone);
+        // A batch hands itself over when it is dropped; this call is no longer in the queue then. It was not begun, so a panic
+        // that drops this call is of something else.
+        if let Slot::Lead(batch) = &mut before {
+            batch.set_suspended(true);
+        }
         if let Slot::Waiting { .. } = before {
             let shared = &*self.coalescer.0;
             let mut queue = lock(&shared.queue);

@@ -38,6 +38,9 @@ const MOST: usize = 64;
 /// The most that a session may say.
 pub(super) const MAX_CALLS: usize = 256;
 
+/// No call waits for others for longer.
+const MAX_DELAY: Duration = Duration::from_secs(3600);
+
 /// Calls that may queue.
 const QUEUE: usize = 4096;
 
@@ -113,10 +116,14 @@ impl Batching {
         self
     }
 
-    /// For how long a call that nobody else is with waits for others, so that batches are larger. Unless set, it never waits:
-    /// batches are of those calls that come while another one runs.
+    /// For how long a call that leads waits for others before its batch begins, so that batches are larger. Calls that come meanwhile are in
+    /// that batch, also if more may be in flight; it begins sooner when it is full, or when one of them would miss its deadline. Unless
+    /// set, no call waits: batches are of those calls that come while another one runs. An hour at most.
+    ///
+    /// Only threads wait: a call of [`run_async`](super::Session::run_async) or [`submit`](super::Session::submit) that leads begins
+    /// with those that are there. On a GPU a call that finds nobody else there runs by itself, at once.
     pub fn max_delay(mut self, time: Duration) -> Self {
-        self.max_delay = time;
+        self.max_delay = time.min(MAX_DELAY);
         self
     }
 

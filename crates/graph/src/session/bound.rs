@@ -63,11 +63,7 @@ impl Session {
                     downloads.iter().try_for_each(|download| download.timepoint().wait())?;
                 }
                 Step::Done(mut values) => {
-                    for (output, tensor) in bound.into_iter().enumerate() {
-                        if let Some(tensor) = tensor {
-                            self.bring(&stream, output, &mut values[output], tensor)?;
-                        }
-                    }
+                    self.bring(&stream, &bound, &mut values)?;
                     return Ok(self.finish(values, started));
                 }
             }
@@ -94,7 +90,7 @@ impl Session {
                     "the tensor for {name:?}, {spec}, must be contiguous and not settled"
                 ));
             }
-            let shares = |other: &Tensor| is_same_memory(other, tensor);
+            let shares = |other: &Tensor| has_same_memory(other, tensor);
             if bound[at].is_some() || bound.iter().flatten().any(shares) {
                 return invalid(format!("the tensor for {name:?} is given twice"));
             }
@@ -103,32 +99,62 @@ impl Session {
         Ok(bound)
     }
 
-    /// Brings an output to its tensor, if it was not written there.
+    /// Brings outputs to their tensors, if they were not written there.
     fn bring(
         &self,
         stream: &Stream,
-        output: usize,
-        value: &mut ModelValue,
-        tensor: Tensor,
+        bound: &[Option<Tensor>],
+        values: &mut [ModelValue],
     ) -> Result<()> {
-        let name = || &self.outputs()[output].name;
-        let ModelValue::Tensor(made) = value else {
-            return invalid(format!("output {:?} is {}, not a tensor", name(), value.kind()));
-        };
-        let (found, wanted) = (TensorSpec::of(made.layout()), TensorSpec::of(tensor.layout()));
-        if found != wanted {
-            return invalid(format!("output {:?} is {found}, its tensor is {wanted}", name()));
+        for (output, (value, place)) in values.iter_mut().zip(bound).enumerate() {
+            let name = || &self.outputs()[output].name;
+            let made = match (value, place) {
+                (ModelValue::Tensor(made), _) => made,
+                (_, None) => continue,
+                (other, Some(_)) => {
+                    return invalid(format!(
+                        "output {:?} is {}, not a tensor",
+                        name(),
+                        other.kind()
+                    ));
+                }
+            };
+            if let Some(place) = place {
+                let (found, wanted) =
+                    (TensorSpec::of(made.layout()), TensorSpec::of(place.layout()));
+                if found != wanted {
+                    return invalid(format!(
+                        "output {:?} is {found}, its tensor is {wanted}",
+                        name()
+                    ));
+                }
+                if is_same(made, place) {
+                    continue;
+                }
+            }
+            // What the model passes on may lie where an output goes. It is read before anything is written there.
+            if bound.iter().flatten().any(|place| has_same_memory(made, place)) {
+                *made = made.copy()?;
+            }
         }
-        if !is_same_memory(made, &tensor) {
-            let to = tensor.buffer().operand(*tensor.layout());
-            let from = made.buffer().operand(*made.layout());
-            stream.record(Command::copy(to, from)?)?;
+        for (value, place) in values.iter_mut().zip(bound) {
+            let (ModelValue::Tensor(made), Some(place)) = (value, place) else { continue };
+            if !is_same(made, place) {
+                let to = place.buffer().operand(*place.layout());
+                let from = made.buffer().operand(*made.layout());
+                stream.record(Command::copy(to, from)?)?;
+            }
+            *made = place.clone();
         }
-        *made = tensor;
         Ok(())
     }
 }
 
-fn is_same_memory(one: &Tensor, other: &Tensor) -> bool {
+/// Whether two tensors are the same elements, in the same order.
+fn is_same(one: &Tensor, other: &Tensor) -> bool {
+    has_same_memory(one, other) && one.layout() == other.layout()
+}
+
+fn has_same_memory(one: &Tensor, other: &Tensor) -> bool {
     one.buffer().identity() == other.buffer().identity()
 }

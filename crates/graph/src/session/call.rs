@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use millstream_core::Stream;
+use millstream_core::{Device, Stream};
 
 use super::joined::{Begun, Counters, Group, turn};
 use super::{Inputs, Outputs, Session};
-use crate::Result;
-use crate::coalesce::Terms;
+use crate::coalesce::{Lost, Terms, Turn};
 use crate::program::{HostValue, Run, Step};
+use crate::{Error, Result};
 
 /// What a call says beside its inputs.
 ///
@@ -82,7 +82,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run); a deadline that has passed; too many calls that wait.
+    /// As for [`run`](Self::run); a deadline that has passed; too many calls that wait;
+    /// [`Error::NoTurn`](crate::Error::NoTurn) where those before it do not come to their end.
     pub fn run_with(&self, inputs: impl Into<Inputs>, call: &Call) -> Result<Outputs> {
         let started = self.0.stats.begin();
         let values = inputs.into().arranged(self.inputs(), &self.0.device)?;
@@ -96,7 +97,15 @@ impl Session {
             Begun::Lead(batch) => group.lead(batch)?,
             Begun::Wait(ticket) => {
                 ticket.spin(group.spin_timeout());
-                match turn(&group, ticket.wait(call.deadline))? {
+                let until = call.deadline.or_else(|| group.latest_turn(started.at()));
+                let waited = match ticket.wait(until) {
+                    // It set no deadline.
+                    Turn::Answer(Err(Lost::Late)) if call.deadline.is_none() => {
+                        return Err(group.no_turn(started.at()));
+                    }
+                    waited => waited,
+                };
+                match turn(&group, waited)? {
                     Ok(answer) => answer,
                     Err(batch) => group.lead(batch)?,
                 }
@@ -143,8 +152,9 @@ impl Session {
     /// Begins a call that is [polled](Submitted::poll) for its outputs: for programs with a loop of their own.
     pub fn submit(&self, inputs: impl Into<Inputs>, call: &Call) -> Submitted {
         let (session, inputs, call) = (self.clone(), inputs.into(), *call);
+        let device = self.0.device;
         let future = async move { session.run_async_with(inputs, &call).await };
-        let mut submitted = Submitted { future: Some(Box::pin(future)), result: None };
+        let mut submitted = Submitted { device, future: Some(Box::pin(future)), result: None };
         submitted.result = submitted.poll();
         submitted
     }
@@ -195,6 +205,7 @@ impl Session {
 
 /// A call that was begun with [`Session::submit`]. Dropping it gives the call up.
 pub struct Submitted {
+    device: Device,
     /// Taken when it has ended.
     future: Option<Pin<Box<dyn Future<Output = Result<Outputs>> + Send>>>,
     /// What it came to when it was begun.
@@ -213,6 +224,11 @@ impl Submitted {
         if let Some(result) = self.result.take() {
             return Some(result);
         }
+        if self.future.is_some()
+            && let Some(error) = self.forget_if_forked()
+        {
+            return Some(Err(error));
+        }
         let future = self.future.as_mut()?;
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => {
@@ -221,5 +237,20 @@ impl Submitted {
             }
             Poll::Pending => None,
         }
+    }
+
+    /// In a child process, those that the call waits for do not exist, and one of them may hold a lock for ever. So the call is left as it
+    /// is, and the error says why.
+    fn forget_if_forked(&mut self) -> Option<Error> {
+        let error =
+            self.device.check().err().filter(|error| matches!(error, Error::Forked { .. }))?;
+        std::mem::forget(self.future.take());
+        Some(error)
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        drop(self.forget_if_forked());
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use millstream_core::{Device, Download, Stream};
+use millstream_core::{Device, Download, Exhaustion, Stream};
 
 use super::batching::Batching;
 use crate::Result;
@@ -46,7 +46,7 @@ pub(super) struct Context {
     pub computes_on_host: bool,
     pub batching: Batching,
     pub ports: Vec<Port>,
-    /// Streams of leaders, which each uses again, so that its plans and memory are warm. A leader takes one and gives it back.
+    /// Streams of leaders, which each uses again, so that its plans and memory are warm. A leader takes one and [gives it back](Self::give_back).
     lanes: Mutex<Vec<Stream>>,
     pub counters: Counters,
     /// Batches of several calls so far, if they are checked.
@@ -165,23 +165,70 @@ fn stream_of_thread(device: &Device) -> Result<Stream> {
     Stream::current_unleased(device).or_else(|_| Stream::default_of(device))
 }
 
-impl Context {
-    /// A stream of its own for a leader.
-    fn lane(&self) -> Result<Stream> {
-        let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match kept {
-            Some(stream) => Ok(stream),
-            None => Stream::new(&self.device).or_else(|_| stream_of_thread(&self.device)),
+/// Does work on [the calling thread's stream](stream_of_thread), which is current meanwhile: work that is done on a stream uses the current one
+/// too.
+fn on_stream_of_thread<T>(device: &Device, work: impl FnOnce(&Stream) -> T) -> Result<T> {
+    if let Ok(stream) = Stream::current_unleased(device) {
+        return Ok(work(&stream));
+    }
+    let stream = Stream::default_of(device)?;
+    Ok(stream.scope(|| work(&stream)))
+}
+
+/// Leaders keep no more than this part of a device's streams.
+const LANES_SHARE: usize = 4;
+
+/// The stream of a leader.
+struct Lane {
+    context: Arc<Context>,
+    stream: Stream,
+    /// Whether it is leased for that, and not that of a thread.
+    is_own: bool,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if self.is_own {
+            self.context.give_back(self.stream.clone());
         }
+    }
+}
+
+impl Context {
+    /// A stream of its own for a leader, or that of the thread if all are leased: a leader does not wait for one while it has the calls
+    /// of others.
+    fn lane(self: &Arc<Self>) -> Result<Lane> {
+        let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let own = kept.or_else(|| Stream::try_new(&self.device).ok().flatten());
+        let is_own = own.is_some();
+        let stream = match own {
+            Some(stream) => stream,
+            None => stream_of_thread(&self.device)?,
+        };
+        Ok(Lane { context: Arc::clone(self), stream, is_own })
     }
 
     /// Has streams for leaders before callers have taken all for themselves, on a device where batches do not run on their threads.
-    fn reserve_lanes(&self) {
-        if self.computes_on_host {
-            return;
+    fn reserve_lanes(self: &Arc<Self>) {
+        if !self.computes_on_host && self.shares_streams() {
+            let lanes =
+                (0..policy::LANES).map_while(|_| self.lane().ok().filter(|lane| lane.is_own));
+            drop(lanes.collect::<Vec<_>>());
         }
-        let lanes: Vec<_> = (0..policy::LANES).map_while(|_| self.lane().ok()).collect();
-        lanes.into_iter().for_each(|lane| self.give_back(lane));
+    }
+
+    /// Whether nobody waits for a stream, or gets an error without one.
+    fn shares_streams(&self) -> bool {
+        self.device.config().exhaustion == Exhaustion::Share
+    }
+
+    /// The current stream of a thread of the session. Where threads wait for streams it has none of its own: it would keep that while it
+    /// leads.
+    fn stream_of_leader(&self) -> Result<Stream> {
+        match self.shares_streams() {
+            true => stream_of_thread(&self.device),
+            false => Stream::default_of(&self.device),
+        }
     }
 
     /// Outputs of a call up to so many bytes are brought to the host with its batch.
@@ -189,10 +236,18 @@ impl Context {
         self.batching.host_bytes_on(self.computes_on_host)
     }
 
-    /// Gives a leader's stream back. No more are kept than batches may be in flight.
+    /// Gives a leader's stream back. It is kept where nobody can be waiting for it, and if most streams are left to others.
     fn give_back(&self, stream: Stream) {
+        if !self.shares_streams() {
+            return;
+        }
+        let in_flight = match self.computes_on_host {
+            true => policy::MAX_IN_FLIGHT,
+            false => self.batching.in_flight.unwrap_or(0).max(policy::LANES),
+        };
+        let streams = self.device.config().streams.unwrap_or(0) as usize;
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if lanes.len() < policy::MAX_IN_FLIGHT {
+        if lanes.len() < in_flight.min(streams / LANES_SHARE) {
             lanes.push(stream);
         }
     }

@@ -197,6 +197,46 @@ fn outputs_are_written_to_memory_that_the_caller_keeps() {
     assert_eq!(x.to_vec::<f32>().unwrap(), [11.0, 12.0]);
 }
 
+/// A model that only passes its inputs on, in the other order, and adds them up.
+fn swap() -> Session {
+    let mut body = Body::new();
+    let [a, b, sum] = ["a", "b", "sum"].map(|name| body.add_value(name));
+    let square = ValueType::Tensor(DType::F32, None);
+    body.add_input(a, square.clone(), None);
+    body.add_input(b, square.clone(), None);
+    body.add_node("add", Box::new(Add), vec![Some(a), Some(b)], vec![Some(sum)]);
+    for (name, value) in [("first", b), ("second", a), ("sum", sum)] {
+        body.add_output(name, value, square.clone());
+    }
+    Session::builder(&Device::cpu().unwrap()).build(body).unwrap()
+}
+
+/// Memory for outputs may be that of inputs, which the model passes on.
+#[test]
+fn outputs_that_are_inputs_are_written_over_inputs() {
+    let session = swap();
+    let read = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap();
+    let new = || (tensor(&[1.0, 2.0, 3.0, 4.0], &[2, 2]), tensor(&[5.0; 4], &[2, 2]));
+    let (a, b) = new();
+    session.run_into([("a", &a), ("b", &b)], &[("first", &a), ("second", &b)]).unwrap();
+    assert_eq!((read(&a), read(&b)), (vec![5.0; 4], vec![1.0, 2.0, 3.0, 4.0]));
+    // The same memory, read in another order.
+    let (a, b) = new();
+    let transposed = a.transpose(0, 1).unwrap();
+    session.run_into([("a", &transposed), ("b", &b)], &[("second", &a)]).unwrap();
+    assert_eq!(read(&a), [1.0, 3.0, 2.0, 4.0]);
+    // Another part of the same memory.
+    let (wide, b) = (tensor(&[1.0, 2.0, 3.0], &[3]), tensor(&[5.0; 2], &[2]));
+    let [left, right] = [0, 1].map(|start| wide.narrow(0, start, 2).unwrap());
+    session.run_into([("a", &left), ("b", &b)], &[("second", &right)]).unwrap();
+    assert_eq!(read(&wide), [1.0, 1.0, 2.0]);
+    // What is computed goes where something lies that is passed on.
+    let (a, b) = new();
+    let outputs = session.run_into([("a", &a), ("b", &b)], &[("sum", &a)]).unwrap();
+    assert_eq!(read(outputs.tensor("second").unwrap()), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(read(&a), [6.0, 7.0, 8.0, 9.0]);
+}
+
 #[test]
 fn memory_for_outputs_that_does_not_fit_is_refused_in_words() {
     let (session, x) = (session(), tensor(&[1.0, 2.0], &[1, 2]));

@@ -125,7 +125,7 @@ fn a_leader_waits_until_there_are_enough_rows() {
     let calls = Calls::new(1, 6, 16);
     let mut batch = lead(calls.enter(1, of(3)));
     let tickets = queued(&calls, [(2, 4)]);
-    batch.wait_for_others(Instant::now() + Duration::from_secs(60));
+    batch.wait_for_others(Instant::now() + Duration::from_secs(60), Duration::ZERO);
     batch.fill();
     assert_eq!(batch.jobs(), [1], "both have seven rows");
     finish(batch);

@@ -41,12 +41,13 @@ enum At {
     End,
 }
 
-/// The memory that an output of a stage is wanted in, if it can be written there.
+/// The memory that an output of a stage is wanted in, if it can be written there: nothing that the plan reads or a register has is there.
 fn wanted_at(
     stage: &Stage,
     output: usize,
     bound: &[Option<Tensor>],
     read: &[Tensor],
+    registers: &[HostValue],
 ) -> Option<Buffer> {
     let Then::Finish(produced) = &stage.then else { return None };
     let register = stage.first_output + output;
@@ -57,7 +58,10 @@ fn wanted_at(
     let is_whole = tensor.layout() == &stage.outputs[output]
         && tensor.buffer().bytes() == stage.outputs[output].dense_bytes();
     let same = |other: &Tensor| other.buffer().identity() == tensor.buffer().identity();
-    (is_whole && !read.iter().any(same)).then(|| tensor.buffer().clone())
+    let has =
+        |value: &HostValue| matches!(value, HostValue::Value(ModelValue::Tensor(at)) if same(at));
+    let is_free = !read.iter().any(same) && !registers.iter().any(has);
+    (is_whole && is_free).then(|| tensor.buffer().clone())
 }
 
 /// The operators that the host computes behind a stage.
@@ -199,9 +203,11 @@ impl Frame {
             .outputs
             .iter()
             .enumerate()
-            .map(|(output, layout)| match wanted_at(stage, output, bound, &dense) {
-                Some(buffer) => Ok(buffer),
-                None => stream.allocate(layout.dense_bytes()),
+            .map(|(output, layout)| {
+                match wanted_at(stage, output, bound, &dense, &self.registers) {
+                    Some(buffer) => Ok(buffer),
+                    None => stream.allocate(layout.dense_bytes()),
+                }
             })
             .collect::<Result<_>>()?;
         let read: SmallVec<[&Buffer; 8]> = dense.iter().map(Tensor::buffer).collect();

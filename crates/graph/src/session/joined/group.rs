@@ -1,8 +1,10 @@
 //! Calls of one form.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use millstream_core::Plan;
 
 use super::axes::{self, Joinable, Proof};
 use super::gather;
@@ -45,23 +47,37 @@ pub(in crate::session) struct Group {
     pub(super) forms: Vec<Form>,
     coalescer: Coalescer<Request, Result<Given>>,
     policy: Policy,
-    /// Calls that run by themselves: until their outputs are dropped.
-    active: AtomicUsize,
+    /// Calls that run by themselves: until their outputs are dropped. Those have a share in it.
+    active: Arc<AtomicUsize>,
     proof: OnceLock<std::result::Result<Proof, Obstacle>>,
+    /// Nothing where the proof does not hold. Those that could not be made are made later.
     plans: [OnceLock<Option<Arc<Stage>>>; SIZES.len()],
+    /// Held while a plan is made, so that each is made once.
+    making: Mutex<()>,
+    /// For each plan how often it was tried, and when it was for the last time.
+    tries: Mutex<[Option<(u32, Instant)>; SIZES.len()]>,
     /// Sizes that are to be compiled, by bits.
     wanted: AtomicU64,
     /// Whether a thread proves or compiles.
     preparing: AtomicBool,
     /// Whether it was begun to find out what calls are made of.
     pub(super) sought_unit: AtomicBool,
-    /// The most rows of a batch.
+    /// The most rows of a batch: two, until it is known what memory those take.
     most: AtomicUsize,
     /// Nanoseconds that the last batch took. A guess of the next.
     lately: AtomicU64,
     /// Nanoseconds that leaders waited lately for the device, on average.
     computing: AtomicU64,
 }
+
+/// So many times a plan is tried that cannot be made, because there is no memory for it perhaps: again after this time, and then after twice
+/// as long every time.
+const TRIES: u32 = 6;
+const TRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// A batch may have so many rows in any case, and the place of their plan.
+const LEAST: usize = 2;
+const TWO: usize = 1;
 
 /// With more callers than so many for every two cores, leaders do not keep one while they wait for the device.
 const CALLERS_PER_TWO_CORES: usize = 5;
@@ -86,8 +102,8 @@ pub(in crate::session) enum Begun {
     Wait(Ticket<Request, Result<Given>>),
 }
 
-/// A call that runs by itself.
-pub(in crate::session) struct Active(Arc<Group>);
+/// A call that runs by itself. Outputs that are kept do not keep the group, which has the model.
+pub(in crate::session) struct Active(Arc<AtomicUsize>);
 
 impl std::fmt::Debug for Active {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,7 +113,7 @@ impl std::fmt::Debug for Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -113,15 +129,20 @@ impl Group {
         Self {
             context: Arc::clone(context),
             forms: forms.to_vec(),
-            coalescer: Coalescer::new(in_flight, batching.most, batching.queue),
+            coalescer: match batching.max_delay.is_zero() {
+                true => Coalescer::new(in_flight, LEAST, batching.queue),
+                false => Coalescer::gathering(in_flight, LEAST, batching.queue),
+            },
             policy,
-            active: AtomicUsize::new(0),
+            active: Arc::new(AtomicUsize::new(0)),
             proof: OnceLock::new(),
             plans: [const { OnceLock::new() }; SIZES.len()],
+            making: Mutex::new(()),
+            tries: Mutex::new([None; SIZES.len()]),
             wanted: AtomicU64::new(0),
             preparing: AtomicBool::new(false),
             sought_unit: AtomicBool::new(false),
-            most: AtomicUsize::new(batching.most),
+            most: AtomicUsize::new(LEAST),
             lately: AtomicU64::new(u64::MAX),
             computing: AtomicU64::new(0),
         }
@@ -143,6 +164,12 @@ impl Group {
         !self.context.computes_on_host || self.coalescer.running() == 0
     }
 
+    /// About how many calls queue.
+    #[cfg(test)]
+    pub fn waiting(&self) -> usize {
+        self.coalescer.waiting()
+    }
+
     /// Whether calls are there.
     pub(super) fn is_busy(&self) -> bool {
         self.active.load(Ordering::Relaxed) > 0 || !self.coalescer.is_idle()
@@ -153,14 +180,12 @@ impl Group {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Sets the most rows of a batch by what a plan for two takes.
-    fn limit(&self) {
-        let plan =
-            self.plans[1].get().and_then(Option::as_ref).and_then(|stage| stage.plan.as_ref());
-        let Some(plan) = plan else { return };
-        let each = plan.arena_bytes().div_ceil(2).max(1);
+    /// Sets the most rows of a batch by what this plan for two takes.
+    fn limit(&self, stage: &Stage) {
+        let bytes = stage.plan.as_ref().map_or(0, Plan::arena_bytes);
+        let each = bytes.div_ceil(LEAST).max(1);
         let room = if self.context.computes_on_host { HOST_ARENA } else { DEVICE_ARENA };
-        let most = (room / each).clamp(2, self.context.batching.most);
+        let most = (room / each).clamp(LEAST, self.context.batching.most);
         self.most.store(most, Ordering::Relaxed);
         self.coalescer.set_most(most);
     }
@@ -175,7 +200,7 @@ impl Group {
         let mode = if self.joins() { self.policy.mode() } else { Mode::Alone };
         if mode == Mode::Alone || self.is_lone() {
             let others = self.active.fetch_add(1, Ordering::Relaxed);
-            let active = Active(Arc::clone(self));
+            let active = Active(Arc::clone(&self.active));
             match self.proof.get() {
                 None if others > 0 => self.prepare_behind(),
                 None => self.find_unit_behind(),
@@ -214,6 +239,20 @@ impl Group {
             && self.coalescer.is_idle()
     }
 
+    /// Until when a call without a deadline waits for its turn: as long as for a device, and for a delay. Those before it may be led by a
+    /// future that nobody polls.
+    pub fn latest_turn(&self, entered: Instant) -> Option<Instant> {
+        entered
+            .checked_add(self.context.device.wait_timeout())?
+            .checked_add(self.context.batching.max_delay)
+    }
+
+    /// A call has waited until then.
+    pub fn no_turn(&self, entered: Instant) -> Error {
+        self.context.counters.canceled();
+        Error::NoTurn { waited: entered.elapsed() }
+    }
+
     /// The answer of a call that has waited for its turn.
     pub fn lost(&self, lost: Lost) -> Error {
         match lost {
@@ -248,7 +287,8 @@ impl Group {
             && !delay.is_zero()
         {
             let until = job.entered + delay;
-            batch.wait_for_others(self.latest_begin(job).map_or(until, |latest| latest.min(until)));
+            let until = self.latest_begin(job).map_or(until, |latest| latest.min(until));
+            batch.wait_for_others(until, Duration::from_nanos(self.lately.load(Ordering::Relaxed)));
         }
         batch.fill();
         let begun = Instant::now();
@@ -290,7 +330,8 @@ impl Group {
         }
     }
 
-    /// As [`lead`](Self::lead), without holding a thread while the device computes.
+    /// As [`lead`](Self::lead), without holding a thread while the device computes. It takes in those that queue, and waits for no further
+    /// ones: a future has no clock.
     pub async fn lead_async(
         self: &Arc<Self>,
         mut batch: Batch<Request, Result<Given>>,
@@ -409,7 +450,7 @@ impl Group {
         if let Some(found) = ready(wanted) {
             return Some(found);
         }
-        if SIZES[wanted] <= most && self.plans[wanted].get().is_none() {
+        if SIZES[wanted] <= most && self.plans[wanted].get().is_none() && self.may_try(wanted) {
             self.want(1 << wanted);
         }
         // The next larger one, if little of it is for nobody.
@@ -475,8 +516,7 @@ impl Group {
                 && self.unit().is_none()
             {
                 self.context.reserve_lanes();
-                self.compile_with(1, proof);
-                self.limit();
+                self.compile_with(TWO, proof);
                 self.first_sizes().for_each(|at| self.compile_with(at, proof));
             }
             let _ = self.proof.set(proof);
@@ -493,7 +533,7 @@ impl Group {
     /// Compiles the plan of a size, if the proof holds for it.
     fn compile_with(&self, at: usize, proof: &Proof) {
         let calls = SIZES[at];
-        let made = || -> Result<Option<Arc<Stage>>> {
+        let make = || -> Result<Option<Arc<Stage>>> {
             if !axes::holds(&self.context, &self.forms, proof, calls)? {
                 return Ok(None);
             }
@@ -505,7 +545,30 @@ impl Group {
             run::rehearse(&self.context, &stage)?;
             Ok(Some(Arc::new(stage)))
         };
-        self.plans[at].get_or_init(|| made().unwrap_or(None));
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.plans[at].get().is_some() {
+            return;
+        }
+        // Before it is made, since that may panic.
+        {
+            let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = tries[at].map_or(0, |(count, _)| count);
+            tries[at] = Some((before.saturating_add(1), Instant::now()));
+        }
+        let Ok(plan) = make() else { return };
+        if let Some(stage) = plan.as_ref().filter(|_| at == TWO) {
+            self.limit(stage);
+        }
+        // Only set here, with the lock held, after it was found empty.
+        let _ = self.plans[at].set(plan);
+    }
+
+    /// Whether it is time to make a plan that is missing.
+    fn may_try(&self, at: usize) -> bool {
+        let tried = self.tries.lock().unwrap_or_else(PoisonError::into_inner)[at];
+        tried.is_none_or(|(count, last)| {
+            count < TRIES && last.elapsed() >= TRY_PAUSE * (1 << (count - 1))
+        })
     }
 
     /// Proves and compiles on the calling thread, as far as nobody has.

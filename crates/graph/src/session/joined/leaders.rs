@@ -39,7 +39,7 @@ impl Lead {
 
     /// As [`run`](Self::run). Who panics has given errors to the calls of its batch on the way; the thread goes on.
     fn run_guarded(self) {
-        let run = || match super::stream_of_thread(&self.group.context.device) {
+        let run = || match self.group.context.stream_of_leader() {
             Ok(stream) => stream.scope(|| self.run()),
             // The device is gone, and each call gets that error.
             Err(_) => self.run(),

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::axes::{Out, Proof};
 use super::check::{self, Checked};
 use super::group::{Group, Request};
-use super::{Answer, Context, Given, HostPart};
+use super::{Answer, Context, Given, HostPart, Lane};
 use crate::coalesce;
 use crate::model_value::ModelValue;
 use crate::program::{HostValue, Run, Stage, Step};
@@ -47,18 +47,6 @@ pub(super) struct Running {
     checked: bool,
     /// The device did not answer in time. Nothing is waited for any more.
     hung: OnceLock<Error>,
-}
-
-/// The stream of a leader.
-struct Lane {
-    context: Arc<Context>,
-    stream: Stream,
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.context.give_back(self.stream.clone());
-    }
 }
 
 /// What becomes of a batch.
@@ -108,20 +96,22 @@ impl Running {
         let mut running = Self { answers, pieces, lane: None, checked: false, hung };
         if let [job] = jobs {
             // Where the caller computes anyway, so that its next call finds its memory again.
-            let stream = Stream::current_unleased(&context.device)?;
-            running.alone(context, &stream, 0, job);
+            let record = |stream: &Stream| running.alone(context, stream, 0, job);
+            super::on_stream_of_thread(&context.device, record)?;
             return Ok(running);
         }
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
         let joins = context.refuted.get().is_none();
         running.checked = joins && check::is_due(context);
-        let lane = Lane { context: Arc::clone(context), stream: context.lane()? };
+        let lane = context.lane()?;
         let stream = &lane.stream;
-        stream.as_one_user(|| {
+        let record = || {
             for alike in alike(proof, jobs) {
                 running.record(group, proof, stream, jobs, (&alike, joins));
             }
-        });
+        };
+        // Current, since a thread without a stream might wait for the one that it has here.
+        stream.scope(|| stream.as_one_user(record));
         running.lane = Some(lane);
         Ok(running)
     }
@@ -176,6 +166,12 @@ impl Running {
     ) {
         context.counters.repeated();
         numbers.iter().for_each(|&number| self.alone(context, stream, number, &jobs[number]));
+    }
+
+    /// Records calls once more, each by itself, on the calling thread's stream.
+    fn repeat(&mut self, context: &Context, jobs: &[Request], numbers: &[usize]) -> Result<()> {
+        let record = |stream: &Stream| self.one_by_one(context, stream, jobs, numbers);
+        super::on_stream_of_thread(&context.device, record)
     }
 
     fn downloads(&self) -> impl Iterator<Item = &Arc<Download>> {
@@ -238,11 +234,14 @@ impl Running {
         let Some(proof) = group.proof() else { return invalid("calls cannot be joined") };
         let context = &group.context;
         let Running { answers, pieces, lane, checked, hung } = self;
+        // All is computed. What follows is done on the stream of the thread, which may have to be the same one.
+        drop(lane);
         if let Some(error) = hung.into_inner() {
             let or_error = |answer: Option<_>| answer.unwrap_or_else(|| Err(error.clone()));
             return Ok(Finished::Answers(answers.into_iter().map(or_error).collect()));
         }
-        let mut next = Self { answers, pieces: Vec::new(), lane, checked, hung: OnceLock::new() };
+        let mut next =
+            Self { answers, pieces: Vec::new(), lane: None, checked, hung: OnceLock::new() };
         for piece in pieces {
             match piece {
                 Piece::Alone(alone) => {
@@ -256,19 +255,19 @@ impl Running {
                 }
                 // Another batch has shown meanwhile that these answers are not to be trusted.
                 Piece::Together(together) if context.refuted.get().is_some() => {
-                    let stream = Stream::current_unleased(&context.device)?;
-                    next.one_by_one(context, &stream, jobs, &together.jobs);
+                    next.repeat(context, jobs, &together.jobs)?;
                 }
                 Piece::Together(together) if together.failed() => {
-                    let stream = Stream::current_unleased(&context.device)?;
-                    next.one_by_one(context, &stream, jobs, &together.jobs);
+                    next.repeat(context, jobs, &together.jobs)?;
                 }
                 Piece::Together(together) if checked => {
-                    let stream = Stream::current_unleased(&context.device)?;
                     for (call, &job) in together.jobs.iter().enumerate() {
                         let answer = together.answer(context, proof, &jobs[job].values, call);
                         let begun = answer.and_then(|answer| {
-                            Checked::begin(context, &stream, (job, &jobs[job]), answer)
+                            let begin = |stream: &Stream| {
+                                Checked::begin(context, stream, (job, &jobs[job]), answer)
+                            };
+                            super::on_stream_of_thread(&context.device, begin)?
                         });
                         match begun {
                             Ok(checked) => next.pieces.push(Piece::Checked(checked)),
@@ -497,14 +496,12 @@ fn together(
 }
 
 /// Runs a plan once on zeros, and waits, where the device compiles kernels when they are first used: so that no call waits for that.
-pub(super) fn rehearse(context: &Context, stage: &Stage) -> Result<()> {
+pub(super) fn rehearse(context: &Arc<Context>, stage: &Stage) -> Result<()> {
     let Some(plan) = stage.plan.as_ref().filter(|_| !context.computes_on_host) else {
         return Ok(());
     };
-    let stream = context.lane()?;
-    stream.as_one_user(|| rehearse_on(&stream, plan, stage))?;
-    context.give_back(stream);
-    Ok(())
+    let lane = context.lane()?;
+    lane.stream.as_one_user(|| rehearse_on(&lane.stream, plan, stage))
 }
 
 fn rehearse_on(stream: &Stream, plan: &Plan, stage: &Stage) -> Result<()> {

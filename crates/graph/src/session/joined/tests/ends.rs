@@ -175,14 +175,55 @@ fn a_leader_that_is_dropped_by_a_panic_elsewhere_harms_nobody() {
     }
 }
 
+/// The same of a call that is to lead and does not know it yet.
+#[test]
+fn a_call_that_is_to_lead_and_is_dropped_by_a_panic_elsewhere_harms_nobody() {
+    let session = perceptron(joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let input = tensor(&numbers(8, 1), &[1, 8]);
+    let mut held = Held::new(&session, &[&input]);
+    let [next, mut calls @ ..] = [0; 3].map(|_| session.submit([&input], &Call::new()));
+    held.batch.fill();
+    // All are handed to the oldest.
+    drop(held);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _next = next;
+        std::panic::resume_unwind(Box::new("of another"));
+    }));
+    assert!(panicked.is_err());
+    for call in &mut calls {
+        assert!(ended(call).is_ok());
+    }
+    assert_eq!(session.batching_stats().sizes[1], 1);
+}
+
 /// A delay collects calls, but not for longer than the one that leads has time.
 #[test]
 fn a_delay_does_not_outlast_a_deadline() {
     const DELAY: Duration = Duration::from_secs(120);
-    let session = perceptron(joining().max_delay(DELAY));
+    let input = tensor(&numbers(8, 1), &[1, 8]);
+    for delay in [DELAY, Duration::MAX] {
+        let session = perceptron(joining().max_delay(delay));
+        session.warm_up(&[("x", &[1, 8])]).unwrap();
+        let begun = Instant::now();
+        let _ = session.run_with([&input], &Call::new().within(Duration::from_millis(20)));
+        assert!(begun.elapsed() < DELAY);
+    }
+}
+
+/// The second call is in the batch of the first, which waits for it, though it could have one of its own.
+#[test]
+fn a_delay_gathers_calls_though_more_may_be_in_flight() {
+    const DELAY: Duration = Duration::from_secs(120);
+    let session = perceptron(Batching::new().always().in_flight(4).most(2).max_delay(DELAY));
     session.warm_up(&[("x", &[1, 8])]).unwrap();
     let input = tensor(&numbers(8, 1), &[1, 8]);
     let begun = Instant::now();
-    let _ = session.run_with([&input], &Call::new().within(Duration::from_millis(20)));
+    std::thread::scope(|scope| {
+        let calls = [0; 2].map(|_| scope.spawn(|| y(&session.run([&input]).unwrap())));
+        let [a, b] = calls.map(|call| call.join().unwrap());
+        assert_eq!(a, b);
+    });
     assert!(begun.elapsed() < DELAY);
+    assert_eq!(session.batching_stats().sizes[..2], [0, 1]);
 }

@@ -2,7 +2,7 @@
 //! other does.
 
 use millstream_core::fake::{self, FakeControl};
-use millstream_core::{Buffer, Command, Config, Error, Layout, Stream, Timepoint};
+use millstream_core::{Buffer, Command, Config, Error, Exhaustion, Layout, Stream, Timepoint};
 
 use super::*;
 
@@ -63,9 +63,7 @@ impl Scene {
 
     /// The stream that the next batch runs on.
     fn lane(&self) -> Stream {
-        let lane = self.context().lane().unwrap();
-        self.context().give_back(lane.clone());
-        lane
+        self.context().lane().unwrap().stream.clone()
     }
 
     /// A Command of its own on a stream.
@@ -267,5 +265,117 @@ fn a_device_that_hangs_is_waited_for_once() {
     assert_eq!(scene.repeated(), 0);
     scene.control.hang(lane.id(), false);
     scene.control.run_all();
+    scene.assert_works();
+}
+
+/// Outputs that are kept do not keep the model.
+#[test]
+fn outputs_of_a_call_by_itself_let_the_model_go() {
+    let scene = Scene::new(joining());
+    let outputs = scene.session.run([scene.input()]).unwrap();
+    assert!(outputs.is_alone());
+    let context = Arc::downgrade(scene.context());
+    drop(scene);
+    assert!(context.upgrade().is_none());
+}
+
+/// A session keeps no stream that others wait for: there are two beside the default stream, and every thread gets both.
+#[test]
+fn leaders_leave_the_streams_to_others() {
+    let exhaustion = Exhaustion::Wait(Some(Duration::from_millis(100)));
+    let config = Config { streams: Some(3), exhaustion, ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    let both = || [0; 2].map(|_| Stream::new(&device).unwrap());
+    // Tests have threads of their own, and none of them keeps a stream.
+    let on_a_thread = |work: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| scope.spawn(work).join()).unwrap();
+    };
+    on_a_thread(&|| scene.session.warm_up(&[("x", &[1, 8])]).unwrap());
+    for _ in 0..3 {
+        on_a_thread(&|| drop(both()));
+        // It has one as a thread, and one as a leader.
+        on_a_thread(&|| scene.assert_works());
+    }
+    // Somebody has both: leaders do without.
+    let own = both();
+    on_a_thread(&|| own[0].scope(|| scene.assert_works()));
+}
+
+/// Where threads share streams, leaders keep some.
+#[test]
+fn leaders_keep_streams_that_nobody_waits_for() {
+    let kept = |streams: u32| {
+        let config = Config { streams: Some(streams), ..Config::default() };
+        let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+        let session = perceptron_on(&device, joining());
+        session.warm_up(&[("x", &[1, 8])]).unwrap();
+        let scene = Scene { control, session };
+        scene.assert_works();
+        let kept = scene.context().lanes.lock().unwrap().len();
+        kept
+    };
+    assert_eq!([2, 8, 64].map(kept), [0, 2, 8]);
+}
+
+/// All streams are leased, and who needs one gets an error. A leader without one runs a batch, and its calls again by themselves.
+#[test]
+fn a_leader_without_a_stream_runs_calls_again() {
+    let config = Config { streams: Some(2), exhaustion: Exhaustion::Fail, ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    let own = Stream::new(&device).unwrap();
+    own.scope(|| scene.session.warm_up(&[("x", &[1, 8])]).unwrap());
+    let default = Stream::default_of(&device).unwrap();
+    let (held, mut calls) = own.scope(|| (scene.hold(), [0; 3].map(|_| scene.submit())));
+    scene.fail(&default, 1);
+    let first = held.try_to_go_on();
+    assert!(first.is_ok(), "{first:?}");
+    own.scope(|| {
+        assert!(calls.iter_mut().all(|call| scene.ended(call).is_ok()));
+        assert_eq!(scene.repeated(), 1);
+        scene.assert_works();
+    });
+}
+
+/// There is no memory when plans for batches are made. They are made later, and until then no batch has more rows than any may have.
+#[test]
+fn a_plan_that_cannot_be_made_is_made_later() {
+    let (device, control) = fake::device(Config::default(), 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    let scene = Scene { control, session };
+    scene.session.run([scene.input()]).unwrap().wait().unwrap();
+    let group = scene.session.group(&[scene.input()].into()).unwrap().unwrap();
+    scene.control.no_memory_after(0);
+    group.warm_up();
+    assert!(matches!(group.joinable(), Joinable::Yes { .. }));
+    assert!(group.plan_for(2).is_none() && group.most() == 2);
+    scene.control.memory_again();
+    let begun = Instant::now();
+    while group.plan_for(2).is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it is not tried again");
+        std::thread::yield_now();
+    }
+    assert!(group.most() > 2);
+    scene.assert_works();
+}
+
+/// The call before it is led by a future that nobody polls.
+#[test]
+fn a_call_does_not_wait_for_its_turn_for_ever() {
+    let config = Config { wait_timeout: Some(Duration::from_millis(300)), ..Config::default() };
+    let (device, control) = fake::device(config, 64 << 20, 1).unwrap();
+    let session = perceptron_on(&device, joining());
+    session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let scene = Scene { control, session };
+    let held = scene.hold();
+    let error = scene.session.run([scene.input()]).unwrap_err();
+    assert!(matches!(error, Error::NoTurn { .. }) && error.is_retryable(), "{error}");
+    assert!(error.to_string().contains("must be polled or dropped"), "{error}");
+    let stats = scene.session.batching_stats();
+    assert_eq!((stats.canceled, stats.late), (1, 0));
+    drop(held);
     scene.assert_works();
 }

@@ -12,6 +12,7 @@ fn every_row_comes_back_to_its_caller() {
     assert!(calls < 1 << 24, "f32 has no number of its own for each call");
     let session = perceptron_identity();
     session.warm_up(&[("x", &[1, 8])]).unwrap();
+    let held = Held::new(&session, &[&tensor(&[-1.0; 8], &[1, 8])]);
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let session = &session;
@@ -24,9 +25,15 @@ fn every_row_comes_back_to_its_caller() {
                 }
             });
         }
+        // Each thread has one call in the queue: the next batches have all of these.
+        while held.group.waiting() < threads {
+            std::thread::yield_now();
+        }
+        held.go_on();
     });
     let stats = session.batching_stats();
-    assert!(stats.calls() > stats.batches(), "nothing was joined: {stats}");
+    assert_eq!(stats.calls(), 1 + (threads * each) as u64);
+    assert!(stats.batches() < stats.calls(), "nothing was joined: {stats}");
 }
 
 /// `y = x + 1/2`, joined whenever calls meet.

@@ -184,8 +184,14 @@ impl<'a> Names<'a> {
         self.outer.and_then(|outer| outer.constant(name))
     }
 
+    /// Whether it is an input of the function around that a call does not give. Bodies of branches may read it too.
     fn is_absent(&self, name: &str) -> bool {
-        self.absent.borrow().iter().any(|absent| absent == name)
+        if self.absent.borrow().iter().any(|absent| absent == name) {
+            return true;
+        }
+        let is_own =
+            self.values.borrow().contains_key(name) || self.constants.borrow().contains_key(name);
+        !is_own && self.outer.is_some_and(|outer| outer.is_absent(name))
     }
 }
 

@@ -313,8 +313,7 @@ fn leaders_keep_streams_that_nobody_waits_for() {
         session.warm_up(&[("x", &[1, 8])]).unwrap();
         let scene = Scene { control, session };
         scene.assert_works();
-        let kept = scene.context().lanes.lock().unwrap().len();
-        kept
+        scene.context().lanes.lock().unwrap().len()
     };
     assert_eq!([2, 8, 64].map(kept), [0, 2, 8]);
 }

@@ -1,4 +1,4 @@
-use millstream_core::Device;
+use millstream_core::{DType, Device};
 use millstream_cpu as _;
 use millstream_graph::{Array, Session};
 use prost::Message;
@@ -68,8 +68,8 @@ fn a_branch_of_a_function_reads_an_input_that_a_call_leaves_out() {
     let body = crate::from_bytes(proto.encode_to_vec()).unwrap();
     let session = Session::builder(&Device::cpu().unwrap()).build(body).unwrap();
     for (condition, expected) in [(true, 2.5), (false, -2.5)] {
-        let condition = Array::from_slice(&[condition], &[]).unwrap();
+        let condition = Array::new(DType::Bool, &[], vec![u8::from(condition)]).unwrap();
         let outputs = session.run([Array::scalar(2.5f32), condition]).unwrap();
-        assert_eq!(outputs.read::<f32>("y").unwrap(), [expected]);
+        assert_eq!(outputs.read::<f32>("y").unwrap()[..], [expected]);
     }
 }

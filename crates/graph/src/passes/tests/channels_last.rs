@@ -5,6 +5,7 @@ use millstream_core::{CoordinateMode, NearestRounding, ResizeParams};
 
 use super::*;
 use crate::Pass;
+use crate::constant::Recipe;
 
 fn conv(w: &mut Writer, x: Edge, outputs: usize, groups: usize) -> Edge {
     let channels = w.graph.shape(x)[1] / groups;
@@ -118,6 +119,27 @@ fn few_channels_groups_and_weights_of_a_call_stay_as_they_are() {
     let params = Box::new(ConvParams::new(2));
     let called = w.op(Op::Conv { params, epilogue: Epilogue::default() }, &[x, weight]);
     assert!(marked(&w, &[few, grouped, called]).is_empty());
+}
+
+/// Kernels read the numbers of all output channels at once. Other orders give the same answers, later.
+#[test]
+fn the_output_channels_of_weights_lie_last() {
+    for (is_transposed, wanted) in [(false, [2, 3, 1, 0]), (true, [2, 3, 0, 1])] {
+        let mut w = Writer::new();
+        let x = w.input(&[1, 16, 4, 4]);
+        let first = conv(&mut w, x, 24, 1);
+        let made = if is_transposed { transposed(&mut w, first, 32) } else { first };
+        let mut graph = w.graph.clone();
+        graph.add_output(made);
+        Passes::only(Pass::ChannelsLast).run(&mut graph, &w.folder).unwrap();
+        let lowered = lower(&graph, &w.folder).unwrap();
+        let Recipe::Computed { op: NodeOp::View(View::Permute(order)), .. } =
+            lowered.constants[usize::from(is_transposed)].recipe()
+        else {
+            panic!("the weights are as the model has them");
+        };
+        assert_eq!(order[..], wanted);
+    }
 }
 
 /// Plans of both orders read one copy of the weights each, and no plan reads two.

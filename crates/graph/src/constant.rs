@@ -221,6 +221,15 @@ pub(crate) struct Folder {
 
 /// Entries of constants that are gone are dropped when the table has grown by so many.
 const SWEEP: usize = 1024;
+/// The same of the table whose entries have contents.
+const SMALL_SWEEP: usize = 64;
+
+/// Drops entries of constants that are gone, whenever a table of so many or more has doubled.
+fn sweep<K: Eq + Hash>(table: &mut HashMap<K, Weak<Inner>>, from: usize) {
+    if table.len() >= from && table.len().is_power_of_two() {
+        table.retain(|_, constant| constant.strong_count() > 0);
+    }
+}
 
 impl Folder {
     /// For plans of a device. Constants are computed on the CPU device.
@@ -267,9 +276,7 @@ impl Folder {
             return Constant::new(array);
         }
         let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
-        if small.len() >= SWEEP && small.len().is_power_of_two() {
-            small.retain(|_, constant| constant.strong_count() > 0);
-        }
+        sweep(&mut small, SMALL_SWEEP);
         let key = (array.spec(), array.bytes().clone());
         if let Some(known) = small.get(&key).and_then(Weak::upgrade) {
             return Constant(known);
@@ -302,9 +309,7 @@ impl Folder {
         specs: &[TensorSpec],
     ) -> SmallVec<[Constant; 1]> {
         let mut computed = self.computed.lock().unwrap_or_else(PoisonError::into_inner);
-        if computed.len() >= SWEEP && computed.len().is_power_of_two() {
-            computed.retain(|_, constant| constant.strong_count() > 0);
-        }
+        sweep(&mut computed, SWEEP);
         let numbers: SmallVec<[u64; 4]> = inputs.iter().map(Constant::number).collect();
         specs
             .iter()

@@ -136,7 +136,8 @@ impl Program {
             is_new = true;
             compile(arrived)
         })?;
-        if is_new {
+        // The first stage behind another makes no chain more.
+        if is_new && stages.are_several() {
             self.root.trim(settings.stages.max(1));
         }
         Ok(stage)

@@ -122,7 +122,7 @@ fn factors(dtype: DType) -> std::ops::RangeInclusive<f64> {
 }
 
 /// Whether weights may be multiplied by a constant, or divided by it, or be multiplied by it to add it ahead of them: what is
-/// infinite or NaN there would become NaN for rows that have none of it.
+/// infinite or NaN there would become NaN for rows that have none of it. Its numbers are read, so it should be one for each channel.
 fn is_harmless(rewrite: &Rewrite<'_>, op: BinaryOp, constant: Edge) -> Result<bool> {
     let Some(known) = rewrite.constant(constant) else { return Ok(false) };
     let factors = factors(known.spec().dtype());
@@ -152,10 +152,10 @@ fn behind(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
         let Some(found) = product(rewrite, inner, producer) else { continue };
         let rank = rewrite.old.shape(made).len();
         let channels = (found.channel_axis, found.channels);
+        let Some(vector) = per_channel(rewrite, constant, rank, channels)? else { continue };
         if matches!(op, BinaryOp::Mul | BinaryOp::Div) && !is_harmless(rewrite, op, constant)? {
             continue;
         }
-        let Some(vector) = per_channel(rewrite, constant, rank, channels)? else { continue };
         return with_constant(rewrite, &found, op, vector).map(Some);
     }
     Ok(None)
@@ -246,11 +246,14 @@ fn ahead(rewrite: &mut Rewrite<'_>, node: &Node) -> Replaced {
     let shape = rewrite.old.shape(found.source).to_vec();
     for &(value, constant) in sides {
         let (value, constant) = (inner.inputs[value], inner.inputs[constant]);
-        if rewrite.old.shape(value) != shape || !is_harmless(rewrite, op, constant)? {
+        if rewrite.old.shape(value) != shape {
             continue;
         }
         let channels = (input_axis, shape[input_axis]);
         let Some(vector) = per_channel(rewrite, constant, shape.len(), channels)? else { continue };
+        if !is_harmless(rewrite, op, constant)? {
+            continue;
+        }
         let weight = rewrite.new_edge(found.weight);
         let rank = rewrite.old.shape(found.weight).len();
         let factor = along(rewrite, vector, weight_axis, rank)?;

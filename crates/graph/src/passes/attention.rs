@@ -198,8 +198,8 @@ fn emit(rewrite: &mut Rewrite<'_>, node: &Node, found: &Scores, value: Edge) -> 
         _ => return Ok(None),
     };
     // Leading axes may be repeated for the values, which have as many of them.
-    let (scores, values) = (rewrite.old.shape(found.query), rewrite.old.shape(value));
-    let rows = scores[scores.len() - 2];
+    let (queries, values) = (rewrite.old.shape(found.query), rewrite.old.shape(value));
+    let rows = queries[queries.len() - 2];
     let elements: usize = lead.iter().product::<usize>() * rows * values[values.len() - 1];
     if elements != rewrite.old.shape(node.outputs[0]).iter().product::<usize>() {
         return Ok(None);

@@ -21,6 +21,8 @@ pub(super) struct Rewrite<'a> {
     folder: &'a Folder,
     /// The edge of the new graph that each edge of the old one became.
     edges: Vec<Option<Edge>>,
+    /// Constants of the old graph, in the order in which they came to the new one.
+    constants: Vec<Edge>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -41,7 +43,8 @@ pub(super) fn rewrite(
     }
     old.outputs().iter().for_each(|output| uses[output.index()].outputs += 1);
     let edges = vec![None; old.edges().len()];
-    let mut rewrite = Rewrite { old, uses, new: Graph::new(), folder, edges };
+    let constants = Vec::new();
+    let mut rewrite = Rewrite { old, uses, new: Graph::new(), folder, edges, constants };
     for &input in old.inputs() {
         rewrite.edges[input.index()] = Some(rewrite.new.add_input(old.spec(input)));
     }
@@ -80,8 +83,13 @@ impl Rewrite<'_> {
     fn truncate(&mut self, mark: Mark) {
         self.new.truncate(mark);
         let edges = self.new.edges().len();
-        for edge in &mut self.edges {
-            *edge = edge.filter(|edge| edge.index() < edges);
+        while let Some(constant) = self.constants.pop() {
+            let place = &mut self.edges[constant.index()];
+            if place.is_some_and(|edge| edge.index() < edges) {
+                self.constants.push(constant);
+                break;
+            }
+            *place = None;
         }
     }
 
@@ -99,6 +107,7 @@ impl Rewrite<'_> {
         let constant = self.old.constant(old).expect("an edge that is not made is a constant");
         let new = self.new.add_constant(constant.clone());
         self.edges[old.index()] = Some(new);
+        self.constants.push(old);
         new
     }
 

@@ -207,9 +207,16 @@ impl Stages {
     pub fn builds(&self) -> usize {
         self.0.get().map_or(0, RecentCache::builds)
     }
-}
 
-impl Stages {
+    /// Whether there is more than one.
+    pub fn are_several(&self) -> bool {
+        self.all().len() > 1
+    }
+
+    fn take(&mut self) -> Vec<Arc<Stage>> {
+        self.0.get_mut().map(RecentCache::clear).unwrap_or_default()
+    }
+
     /// These stages and all that were reached from them. A chain may be too long for a recursion.
     pub fn for_each(&self, each: &mut dyn FnMut(&Stage)) {
         let mut left = self.all();
@@ -247,7 +254,7 @@ impl Stages {
     }
 
     fn links(&self, before: Option<&Arc<Stage>>) -> impl Iterator<Item = Link> + use<> {
-        let before = before.map(Arc::clone);
+        let before = before.cloned();
         let uses = self.0.get().map(RecentCache::uses).unwrap_or_default();
         let link = move |(used, stage)| Link { before: before.clone(), stage, used };
         uses.into_iter().map(link)
@@ -273,12 +280,6 @@ impl Drop for Stages {
                 left.extend(next.take());
             }
         }
-    }
-}
-
-impl Stages {
-    fn take(&mut self) -> Vec<Arc<Stage>> {
-        self.0.get_mut().map(RecentCache::clear).unwrap_or_default()
     }
 }
 

@@ -77,14 +77,19 @@ fn inverse(node: &mut NodeDef<'_, '_>) -> Made {
     })
 }
 
+/// The row, from that of the diagonal on, with the largest number of a column.
+fn largest_from(matrix: &[f64], size: usize, column: usize) -> usize {
+    let size_at = |row: usize| matrix[row * size + column].abs();
+    let largest = (column..size).max_by(|&a, &b| size_at(a).total_cmp(&size_at(b)));
+    largest.unwrap_or(column)
+}
+
 /// Inverts a square matrix, by elimination with the largest pivots.
 fn invert(matrix: &mut [f64], size: usize) -> Result<()> {
     let mut result: Vec<f64> =
         (0..size * size).map(|at| f64::from(u8::from(at / size == at % size))).collect();
     for column in 0..size {
-        let size_at = |row: usize| matrix[row * size + column].abs();
-        let pivot = (column..size).max_by(|&a, &b| size_at(a).total_cmp(&size_at(b)));
-        let pivot = pivot.unwrap_or(column);
+        let pivot = largest_from(matrix, size, column);
         let head = matrix[pivot * size + column];
         if head == 0.0 {
             return Err(refusal("a matrix that has no inverse"));
@@ -113,9 +118,7 @@ fn eliminated(matrix: &[f64], size: usize) -> f64 {
     let mut left = matrix.to_vec();
     let mut result = 1.0;
     for column in 0..size {
-        let size_at = |row: usize| left[row * size + column].abs();
-        let pivot = (column..size).max_by(|&a, &b| size_at(a).total_cmp(&size_at(b)));
-        let Some(pivot) = pivot else { break };
+        let pivot = largest_from(&left, size, column);
         if pivot != column {
             (0..size).for_each(|at| left.swap(pivot * size + at, column * size + at));
             result = -result;

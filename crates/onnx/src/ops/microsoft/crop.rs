@@ -47,7 +47,7 @@ fn crop_and_resize(node: &mut NodeDef<'_, '_>) -> Made {
                 let plane = &pixels[(index * channels + channel) * height * width..];
                 for y in &ys {
                     found.extend(xs.iter().map(|x| match (y, x) {
-                        (Some(y), Some(x)) => sampled(plane, width, [*y, *x], nearest),
+                        (Some(y), Some(x)) => sampled(plane, [height, width], [*y, *x], nearest),
                         _ => outside,
                     }));
                 }
@@ -68,8 +68,10 @@ fn place(at: usize, count: usize, corners: [f64; 2], size: usize) -> Option<f32>
     (0.0..=last).contains(&place).then_some(place)
 }
 
-fn sampled(plane: &[f64], width: usize, [y, x]: [f32; 2], nearest: bool) -> f64 {
-    let pixel = |y: f32, x: f32| plane[y as usize * width + x as usize];
+fn sampled(plane: &[f64], [height, width]: [usize; 2], [y, x]: [f32; 2], nearest: bool) -> f64 {
+    // `f32` rounds sizes beyond 2²⁴: the last place may be one that is not there.
+    let within = |place: f32, size: usize| (place as usize).min(size - 1);
+    let pixel = |y: f32, x: f32| plane[within(y, height) * width + within(x, width)];
     if nearest {
         return pixel(y.round(), x.round());
     }
@@ -80,4 +82,13 @@ fn sampled(plane: &[f64], width: usize, [y, x]: [f32; 2], nearest: bool) -> f64 
     };
     let above = line(y.floor());
     above + (line(y.ceil()) - above) * below
+}
+
+#[test]
+fn a_place_that_was_rounded_beyond_the_image_is_its_last() {
+    let row = [1.0, 2.0, 3.0];
+    assert_eq!(place(1, 2, [0.0, 1.0], (1 << 24) + 3), Some(16_777_220.0));
+    for nearest in [true, false] {
+        assert_eq!(sampled(&row, [1, 3], [0.0, 3.0], nearest), 3.0);
+    }
 }

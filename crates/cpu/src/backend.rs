@@ -24,9 +24,6 @@ pub(crate) struct CpuBackend {
     memory_bytes: usize,
 }
 
-/// Batches that may be begun beyond the number of cores; see [`Engine`].
-const SPARE: usize = 1;
-
 /// Threads that can compute at the same time here.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -68,8 +65,8 @@ impl CpuBackend {
             .map_err(|reason| Error::Unavailable { name: "cpu".into(), reason })?;
         let threads = config.threads.unwrap_or_else(cores);
         // Who asks for a number of threads gets no more than that.
-        let spare = if config.threads.is_none() { SPARE } else { 0 };
-        let engine = Engine::new(threads, spare, config.intra_op);
+        let has_spare = config.threads.is_none();
+        let engine = Engine::new(threads, has_spare, config.intra_op);
         let workers = Mutex::new(engine.start_workers(threads)?);
         // Who asks for a limit gets it, up to all there is.
         let memory_bytes = match config.memory_limit {

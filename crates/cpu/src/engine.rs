@@ -3,6 +3,10 @@
 //! A thread that waits for a stream executes it itself. Workers execute what nobody waits for. Either way a
 //! batch needs a permit ([`Admission`]). There is one more than there are cores: a thread that is handed a permit
 //! must first wake up, and its core would idle meanwhile.
+//!
+//! Long calls are many times longer than it takes to wake up, and three on two cores push each other out of the caches. So when
+//! their callers would have to wait, workers execute them as well, one after the other: no core idles, no thread
+//! wakes up between two calls, and the spare permit stays where it is.
 
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -33,18 +37,17 @@ pub(crate) struct Engine {
     /// Where the thread that executes a stream sleeps until its helpers have left.
     owner_parkers: Box<[OwnerParker]>,
     cores: usize,
-    /// Permits beyond cores.
-    spare: usize,
+    has_spare: bool,
 }
 
 impl Engine {
-    /// An engine for that many cores, with `spare` permits more.
-    pub fn new(threads: usize, spare: usize, intra_op: bool) -> Arc<Self> {
+    /// An engine for that many cores, perhaps with a spare permit.
+    pub fn new(threads: usize, has_spare: bool, intra_op: bool) -> Arc<Self> {
         Arc::new(Self {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
-            admission: Admission::new(threads + spare),
+            admission: Admission::new(threads, has_spare),
             cores: threads,
-            spare,
+            has_spare,
             idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
@@ -104,12 +107,12 @@ impl Engine {
 
     /// Batches that execute at a time.
     pub fn permits(&self) -> usize {
-        self.cores + self.spare
+        self.cores + usize::from(self.has_spare)
     }
 
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
-        self.admission.free().saturating_sub(self.spare)
+        self.admission.free_cores()
     }
 
     pub fn add_queue(&self, stream: u32, queue: Arc<CpuQueue>) {
@@ -123,15 +126,12 @@ impl Engine {
 
     /// The loop of a worker.
     pub fn work(&self, worker: usize) {
-        let mut from = worker;
         let mut last_task = None;
         // Whether somebody may hand it a task, which it must then run.
         let mut marked = false;
         while marked || !self.idle_workers.is_stopped() {
-            if !marked && let Some(stream) = self.idle_workers.take_ready(from) {
-                // The next search starts behind this stream, so that none is starved.
-                from = stream as usize + 1;
-                self.run_stream(stream);
+            if !marked && let Some(stream) = self.idle_workers.take_ready() {
+                self.run_streams(stream);
                 continue;
             }
             // Whoever shared a Command will soon share another, and waking takes longer than many Commands.
@@ -151,13 +151,32 @@ impl Engine {
         }
     }
 
+    /// Runs a batch of a stream in the background, and of those that are ready after it, with one permit, for as long as
+    /// nobody stands in line for it.
+    fn run_streams(&self, first: u32) {
+        let (mut permit, mut next) = (None, Some(first));
+        while let Some(stream) = next {
+            self.run_stream(stream, &mut permit);
+            let goes_on = permit.is_some() && !self.admission.has_waiters();
+            next = goes_on.then(|| self.idle_workers.take_ready()).flatten();
+        }
+        if let Some(permit) = permit {
+            self.admission.give_back(permit);
+        }
+    }
+
     /// Runs one batch of a stream in the background, and notifies a worker if there are more.
-    fn run_stream(&self, stream: u32) {
+    fn run_stream(&self, stream: u32, permit: &mut Option<Permit>) {
         let queue = self.queue(stream);
         match queue.begin() {
             Begin::Run(batch) => {
-                let more = self.execute(queue, batch);
-                if more {
+                if permit.is_none() {
+                    // Without a deadline a permit always comes.
+                    *permit = self.admission.enter_worker();
+                }
+                let run = || queue.execute(batch, &mut WorkBudget::unlimited());
+                let executed = self.admission.run_for(stream, run);
+                if matches!(executed, Executed::Whole { more: true } | Executed::InPart) {
                     self.idle_workers.notify(stream);
                 }
             }
@@ -167,14 +186,14 @@ impl Engine {
         }
     }
 
-    fn execute(&self, queue: &CpuQueue, batch: millstream_core::Batch) -> bool {
-        // Without a deadline a permit always comes.
-        let permit = self.admission.enter_worker();
-        let executed = queue.execute(batch, &mut WorkBudget::unlimited());
-        if let Some(permit) = permit {
-            self.admission.give_back(permit);
-        }
-        matches!(executed, Executed::Whole { more: true } | Executed::InPart)
+    /// A permit for a caller that need not wait for it.
+    fn enter_now(&self, stream: u32) -> Option<Permit> {
+        self.admission.enter_now(stream).or_else(|| {
+            // A long call that others wait before is for the workers.
+            let is_next = !self.admission.is_long(stream)
+                || !(self.admission.has_waiters() || self.idle_workers.any_ready());
+            is_next.then(|| self.admission.enter_spare()).flatten()
+        })
     }
 
     /// Has a blocked stream tried again when the one it waits for has come further.
@@ -219,7 +238,14 @@ impl Engine {
             };
             match queue.begin() {
                 Begin::Run(batch) => {
-                    permit = permit.or_else(|| self.admission.enter(stream, deadline));
+                    permit = permit.or_else(|| self.enter_now(stream));
+                    if permit.is_none() && self.admission.is_long(stream) {
+                        queue.put_back(batch);
+                        self.idle_workers.notify(target.stream);
+                        wait(&mut permit);
+                        continue;
+                    }
+                    permit = permit.or_else(|| self.admission.enter(deadline));
                     if permit.is_none() {
                         queue.put_back(batch);
                         continue;

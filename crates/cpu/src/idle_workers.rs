@@ -1,6 +1,7 @@
 //! Idle workers, and how they are notified.
 //!
-//! Each stream has a ready flag, on a cache line of its own. A worker that finds no flag set marks itself
+//! Each stream has a ready flag, on a cache line of its own, which also says since when: the stream that has been ready for
+//! the longest comes first. A worker that finds no flag set marks itself
 //! idle, checks the flags once more, and parks. Whoever sets a flag checks for an idle worker afterwards.
 //! One of the two always sees the other, so no notification is missed.
 
@@ -12,14 +13,18 @@ use millstream_core::sync::shim::{
 /// Ready flags of streams, idle workers and their parkers. A `Task` is handed to one idle worker directly.
 pub(crate) struct IdleWorkers<Task> {
     ready: Box<[Flag]>,
+    /// Flags that were set, or found set, so far.
+    notified: AtomicU64,
     /// A bit per idle worker. Whoever clears a bit must unpark that worker.
     idle: Box<[AtomicU64]>,
     parkers: Box<[Parker<Task>]>,
     stopped: AtomicBool,
 }
 
+/// 0 if not set. Counts down from the highest number, so that of two that set it the first counts, and of two flags the higher
+/// was set first.
 #[repr(align(128))]
-struct Flag(AtomicBool);
+struct Flag(AtomicU64);
 
 struct Parker<Task> {
     wake: Mutex<Option<Wake<Task>>>,
@@ -42,7 +47,8 @@ impl<Task> IdleWorkers<Task> {
 
     fn with_streams(workers: usize, streams: usize) -> Self {
         Self {
-            ready: (0..streams).map(|_| Flag(AtomicBool::new(false))).collect(),
+            ready: (0..streams).map(|_| Flag(AtomicU64::new(0))).collect(),
+            notified: AtomicU64::new(0),
             idle: (0..workers.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             parkers: (0..workers)
                 .map(|_| Parker { wake: Mutex::new(None), changed: Condvar::new() })
@@ -53,8 +59,9 @@ impl<Task> IdleWorkers<Task> {
 
     /// Marks a stream as ready, and wakes an idle worker for it.
     pub fn notify(&self, stream: u32) {
+        let since = u64::MAX - self.notified.fetch_add(1, Ordering::Relaxed);
         // Pairs with `take_ready`.
-        if self.ready[stream as usize].0.swap(true, Ordering::AcqRel) {
+        if self.ready[stream as usize].0.fetch_max(since, Ordering::AcqRel) != 0 {
             // Whoever set it wakes a worker. The worker that takes it sees what came before this call too.
             return;
         }
@@ -65,19 +72,26 @@ impl<Task> IdleWorkers<Task> {
         }
     }
 
-    /// Takes a stream whose flag is set, starting at `from`.
-    pub fn take_ready(&self, from: usize) -> Option<u32> {
-        let streams = self.ready.len();
-        (0..streams).map(|step| (from + step) % streams).find_map(|stream| {
-            let flag = &self.ready[stream].0;
-            // Pairs with every `notify` since it was taken last.
-            let taken = flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::AcqRel);
-            taken.then_some(stream as u32)
-        })
+    /// Takes the stream whose flag has been set for the longest.
+    pub fn take_ready(&self) -> Option<u32> {
+        loop {
+            let flags = self.ready.iter().map(|flag| flag.0.load(Ordering::Relaxed));
+            let (_, stream) = flags.zip(0..).filter(|(since, _)| *since != 0).max()?;
+            // Pairs with every `notify` since it was taken last. If another worker was faster, the next is looked for.
+            if self.ready[stream as usize].0.swap(0, Ordering::AcqRel) != 0 {
+                return Some(stream);
+            }
+        }
     }
 
-    fn any_ready(&self) -> bool {
-        self.ready.iter().any(|flag| flag.0.load(Ordering::Relaxed))
+    #[cfg(all(test, not(loom)))]
+    pub fn is_ready(&self, stream: u32) -> bool {
+        self.ready[stream as usize].0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a flag is set.
+    pub fn any_ready(&self) -> bool {
+        self.ready.iter().any(|flag| flag.0.load(Ordering::Relaxed) != 0)
     }
 
     /// Takes an idle worker, which the caller must now unpark.

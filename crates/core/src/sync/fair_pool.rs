@@ -284,6 +284,11 @@ impl<T: Tokens> FairPool<T> {
         self.word.load(Ordering::Relaxed) & WAITING != 0
     }
 
+    /// How many wait in line; for statistics and tests.
+    pub fn waiters(&self) -> usize {
+        lock(&self.queue).len()
+    }
+
     /// The free tokens as a word; for statistics and tests.
     pub fn free_word(&self) -> u64 {
         self.word.load(Ordering::Relaxed) & !WAITING

@@ -1,3 +1,4 @@
 mod arenas;
 mod chain;
 mod deadline;
+mod long_calls;

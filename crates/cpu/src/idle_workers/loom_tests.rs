@@ -13,7 +13,7 @@ fn loom_a_notification_is_never_missed() {
             thread::spawn(move || {
                 let mut seen = 0;
                 while seen < 2 {
-                    match workers.take_ready(0) {
+                    match workers.take_ready() {
                         Some(_) => seen += 1,
                         None => assert!(workers.park(0, false, || false).is_some()),
                     }
@@ -45,7 +45,7 @@ fn loom_a_taken_flag_shows_what_was_done_before_the_notification() {
         let done = || shared.1.iter().map(|done| done.load(Ordering::Relaxed)).sum::<usize>();
         let mut seen = 0;
         while seen < 2 {
-            match shared.0.take_ready(0) {
+            match shared.0.take_ready() {
                 Some(_) => {
                     assert!(done() > seen, "a notification without anything behind it");
                     seen = done();
@@ -85,7 +85,7 @@ fn loom_stop_releases_every_worker() {
                 let workers = Arc::clone(&workers);
                 thread::spawn(move || {
                     while !workers.is_stopped() {
-                        if workers.take_ready(0).is_none() {
+                        if workers.take_ready().is_none() {
                             workers.park(worker, false, || false);
                         }
                     }

@@ -5,8 +5,22 @@ fn a_flag_is_taken_once() {
     let workers = IdleWorkers::<()>::new(1);
     workers.notify(5);
     workers.notify(5);
-    assert_eq!(workers.take_ready(0), Some(5));
-    assert_eq!(workers.take_ready(0), None);
+    assert_eq!(workers.take_ready(), Some(5));
+    assert_eq!(workers.take_ready(), None);
+}
+
+#[test]
+fn the_stream_that_has_been_ready_for_the_longest_comes_first() {
+    let workers = IdleWorkers::<()>::new(1);
+    for stream in [5, 2, 60, 5, 0] {
+        workers.notify(stream);
+    }
+    assert!(workers.any_ready());
+    assert_eq!([(); 2].map(|()| workers.take_ready()), [Some(5), Some(2)]);
+    // Behind those that are ready still.
+    workers.notify(5);
+    assert_eq!([(); 3].map(|()| workers.take_ready()), [Some(60), Some(0), Some(5)]);
+    assert_eq!((workers.any_ready(), workers.take_ready()), (false, None));
 }
 
 #[test]

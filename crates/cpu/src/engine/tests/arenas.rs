@@ -18,7 +18,7 @@ const ELEMENTS: usize = 1 << 18;
 const BYTES: usize = ELEMENTS * 4;
 
 fn device(memory_limit: Option<usize>) -> (Device, Arc<Engine>) {
-    let engine = Engine::new(PERMITS, 0, false);
+    let engine = Engine::new(PERMITS, false, false);
     let backend = Box::new(CpuBackend::without_workers(Arc::clone(&engine)));
     let config = Config { memory_limit, ..Config::default() };
     (Device::with_backend(backend, config).unwrap(), engine)

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 const LONG: Duration = Duration::from_secs(20);
 
 fn device_without_workers() -> (Device, Arc<Engine>) {
-    let engine = Engine::new(2, 0, false);
+    let engine = Engine::new(2, false, false);
     let backend = Box::new(CpuBackend::without_workers(Arc::clone(&engine)));
     (Device::with_backend(backend, Config::default()).unwrap(), engine)
 }

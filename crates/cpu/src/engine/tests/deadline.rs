@@ -18,7 +18,7 @@ const SHORT: Duration = Duration::from_millis(2);
 const LARGE: usize = 4 << 20;
 
 fn device_without_workers() -> (Device, Arc<Engine>, Stream) {
-    let engine = Engine::new(2, 0, false);
+    let engine = Engine::new(2, false, false);
     let backend = Box::new(CpuBackend::without_workers(Arc::clone(&engine)));
     let device = Device::with_backend(backend, Config::default()).unwrap();
     (device, engine, Stream::new(&device).unwrap())
@@ -124,7 +124,7 @@ fn a_command_of_more_work_than_anybody_waits_for_is_refused() {
 
 #[test]
 fn a_worker_that_cannot_be_started_leaves_none_behind() {
-    let engine = Engine::new(4, 0, false);
+    let engine = Engine::new(4, false, false);
     let start = |worker: usize| {
         if worker == 2 {
             return Err(std::io::Error::other("no more threads"));

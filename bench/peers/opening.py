@@ -6,7 +6,8 @@
 Every figure is of a process of its own, in turn with the others: the median of the times, the largest peak. A peak is the
 most memory that the process had (VmHWM), less what it had before the model was opened. `open + first` counts, since Millstream
 loads and packs weights when it first compiles, and the others when they open. The second table is of `millstream bench` with 2 and with 31
-callers: what a further caller costs, beside the arena of a plan. `--write` puts both in bench/peers/OPENING.md.
+callers: what a further caller costs, beside the arena of a plan, by the device's own statistics (with the caller's input and output there) and
+in the whole process, where every caller has its input and the expected answer as well. `--write` puts both in bench/peers/OPENING.md.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from models import HERE, PACKAGES, ROOT, TARGET, build, enter, invocation, library, machine
 
@@ -63,20 +65,28 @@ def opening(options, folders, ours, native):
 
 
 def callers(folders, ours):
-    lines = ["| model | arena, MiB | peak with 2 callers, MiB | with 31 | per further caller |", "|---|---|---|---|---|"]
+    lines = [
+        "| model | arena, MiB | peak of the device with 2 callers, MiB | with 31 | per further caller | of the process |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, folder in folders.items():
-        peaks = []
+        peaks, processes = [], []
         for threads in (2, 31):
             command = [ours, "bench", "--device", "cpu", "--model", folder / "model.onnx", "--inputs", folder / "inputs.npz"]
-            command += ["--threads", str(threads), "--seconds", "0.2"]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            text = process.stderr.read()
-            _, status, usage = os.wait4(process.pid, 0)
+            command += ["--threads", str(threads), "--seconds", "0.2", "--json"]
+            with tempfile.TemporaryFile("w+") as errors:
+                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+                report = process.stdout.read()
+                _, status, usage = os.wait4(process.pid, 0)
+                errors.seek(0)
+                text = errors.read()
             if status != 0:
                 sys.exit(f"{name}: {text}")
-            peaks.append(usage.ru_maxrss / 1024)
+            peaks.append(json.loads(report)["device_peak_bytes"] / MIB)
+            processes.append(usage.ru_maxrss / 1024)
         arena = float(re.search(r"arenas up to ([\d.]+) MiB", text)[1])
-        lines.append(f"| {name} | {arena:.1f} | {peaks[0]:.1f} | {peaks[1]:.1f} | {(peaks[1] - peaks[0]) / 29:.1f} |")
+        further = [(found[1] - found[0]) / 29 for found in (peaks, processes)]
+        lines.append(f"| {name} | {arena:.1f} | {peaks[0]:.1f} | {peaks[1]:.1f} | {further[0]:.1f} | {further[1]:.1f} |")
         print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
@@ -96,7 +106,7 @@ def main():
         "",
         *opening(options, folders, ours, native),
         "",
-        "What callers cost, in `millstream bench`, which has two devices and the model on each:",
+        "What callers cost in `millstream bench`: on the device, by its statistics, and in the process, which has a second device with the model and every caller's input and expected answer:",
         "",
         *callers(folders, ours),
         "",

@@ -150,6 +150,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     one_core.close()?;
 
     let cores = device.info().parallelism;
+    let memory = device.memory();
     let report = Report {
         device: device.name(),
         described: named(device),
@@ -157,6 +158,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         input: arguments.input.name(),
         seconds: arguments.seconds,
         counters: device.counters().to_string(),
+        peak_bytes: memory.peak + memory.scratch,
         rows,
     };
     if arguments.json {

@@ -14,6 +14,8 @@ pub(crate) struct Report<'a> {
     pub seconds: f64,
     /// What the device counted in the whole run.
     pub counters: String,
+    /// The most memory that the device had in the whole run, with the scratch memory of kernels.
+    pub peak_bytes: usize,
     pub rows: Vec<Row>,
 }
 
@@ -109,6 +111,7 @@ impl Report<'_> {
             "input": self.input,
             "seconds": self.seconds,
             "counters": self.counters,
+            "device_peak_bytes": self.peak_bytes,
             "rows": rows,
         })
     }

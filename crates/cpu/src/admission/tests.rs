@@ -206,12 +206,11 @@ fn there_is_no_spare_permit_for_who_did_not_want_one() {
 #[test]
 fn a_spare_permit_in_the_pool_is_no_free_core() {
     let admission = Admission::new(1, true);
-    let (first, second) = (admission.enter_now(1).unwrap(), admission.enter_spare().unwrap());
+    let _both = (admission.enter_now(1).unwrap(), admission.enter_spare().unwrap());
     admission.permits.put(());
     assert_eq!(admission.free_cores(), 1);
     admission.permits.put(());
     assert_eq!(admission.free_cores(), 1);
-    drop((first, second));
 }
 
 #[test]
@@ -232,15 +231,13 @@ fn calls_are_long_that_last_longer_than_a_turn_again_and_again() {
 #[test]
 fn what_a_call_and_a_worker_took_is_noted() {
     let admission = Admission::new(1, false);
-    let late = || Permit { began: 0, entered: 0 };
     // Well after the start, on any machine.
     while admission.now() < 2 * LONG {
         std::thread::yield_now();
     }
     for _ in 0..4 {
         let permit = admission.enter_now(1).unwrap();
-        drop(permit);
-        admission.leave(1, late());
+        admission.leave(1, Permit { entered: 0, ..permit });
     }
     assert!(admission.is_long(1));
     for _ in 0..4 {

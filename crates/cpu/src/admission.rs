@@ -200,7 +200,13 @@ impl Admission {
             let turns = u32::try_from(place + 1).unwrap_or(u32::MAX);
             Duration::from_micros(MAX_TURN).saturating_mul(turns).min(MAX_PAUSE)
         };
-        let hand_on = || self.hand_on_overdue(self.now());
+        let hand_on = || {
+            self.hand_on_overdue(self.now());
+            // Set apart by somebody who did not see yet that somebody stands in line.
+            if let Some(spare) = self.enter_spare() {
+                self.give_back(spare);
+            }
+        };
         self.permits.take_with(deadline, pause, hand_on)?;
         Some(Permit::new(self.now()))
     }

@@ -252,3 +252,27 @@ fn what_a_call_and_a_worker_took_is_noted() {
     admission.leave(1, admission.enter_now(1).unwrap());
     assert_eq!(admission.caller(3).length.load(Ordering::Relaxed), 0);
 }
+
+/// Who sets the spare permit apart may not see yet that somebody has come to stand in line.
+#[test]
+fn who_stands_in_line_finds_a_spare_permit_that_was_set_apart_meanwhile() {
+    let admission = Admission::new(1, true);
+    let core = admission.enter_now(1).unwrap();
+    let spare = admission.enter_spare().unwrap();
+    scope(|scope| {
+        let waiter = scope.spawn(|| admission.enter_worker().unwrap());
+        while admission.waiters() != 1 {
+            std::thread::yield_now();
+        }
+        drop_apart(&admission, spare);
+        let found = waiter.join().unwrap();
+        admission.give_back(found);
+    });
+    admission.give_back(core);
+    assert_eq!(at_rest(&admission), (1, true));
+}
+
+/// What `put` does that saw nobody.
+fn drop_apart(admission: &Admission, _: Permit) {
+    assert!(!admission.spare.swap(true, Ordering::Release));
+}

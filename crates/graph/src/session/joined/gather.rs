@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// So many calls are counted at once, or those of so much time.
 const CALLS: usize = 8;
-const TIME: Duration = Duration::from_millis(1);
+pub(super) const TIME: Duration = Duration::from_millis(1);
 
 thread_local! {
     static GATHERED: Cell<Gathered> = const { Cell::new(Gathered::NONE) };

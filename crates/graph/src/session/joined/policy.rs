@@ -4,10 +4,15 @@
 //! the second best of its trials: a machine is disturbed now and then, which makes it slower, and a single trial says
 //! little. What was found is kept for longer every time it is found again. All are tried anew when other numbers of callers compete: then another choice
 //! may be the best. A rate that changes says less: it does so whenever something else uses the machine.
+//!
+//! Calls may come at times of their own, faster than a choice can run them. Then they pile up while it is tried, and all that come wait until the
+//! pile is gone. So a trial ends as soon as it is [clearly behind](State::is_behind), and what all trials take is a small part of the time.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use super::gather;
 
 /// How calls are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +32,9 @@ pub(super) const LANES: usize = 8;
 /// Batches in flight that are tried on a device that computes by itself, the likeliest first.
 const ON_DEVICE: [usize; 3] = [4, 8, 2];
 
-/// A choice is tried for at least so long and so many calls or batches, and as much before that does not count: what was begun in
-/// another way comes to its end. Where batches take long, few must do.
+/// A choice is tried for at least so long and so many calls or batches. What comes before does not count: as many calls as are there, since
+/// those were begun in another way, and the first ones of each thread, which are not [counted together](gather). Where batches take long, few must
+/// do.
 const TRIAL: Duration = Duration::from_millis(8);
 /// The same on a device that computes by itself, where batches take microseconds.
 const TRIAL_ON_DEVICE: Duration = Duration::from_millis(2);
@@ -38,24 +44,29 @@ const LONG_TRIAL: Duration = Duration::from_millis(50);
 /// Trials of each choice.
 const TRIALS: usize = 4;
 
-/// What was found best is kept for so long at first, and at most.
+/// What was found best is kept for so long at first, and at most; but for so many times as long as its trials took.
 const KEPT: Duration = Duration::from_millis(500);
 const KEPT_MOST: Duration = Duration::from_secs(8);
+const KEPT_TIMES: u32 = 10;
 
-/// While it is kept, the number of callers is looked at again after so long. If it is another by this factor, and by so many, all are
+/// While it is kept, the number of callers is looked at again after so long. If it is another by this factor, and by so many, twice in turn, all are
 /// tried.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 const CHANGED: f64 = 1.6;
 const CHANGED_BY: f64 = 1.0;
 
-/// A choice that reaches less than this share of the best is not tried again in this round, and left out of some: so many at
-/// first, and at most.
+/// A choice that reaches less than this share of the best in two trials, or in one if it was so before, is not tried again in this round, and
+/// left out of some: so many at first, and at most.
 const HOPELESS: f64 = 0.75;
 const LEFT_OUT: u8 = 3;
 const LEFT_OUT_MOST: u8 = 48;
 
 /// Another choice must be better by this factor.
 const BETTER: f64 = 1.05;
+
+/// A trial ends as soon as the best other choice would have run so many times as many calls in its time, and so many more for each that is there.
+const BEHIND: f64 = 1.5;
+const BEHIND_BY: f64 = 2.0;
 
 /// If a call that is the only one of its batch takes so many times as long as a call of a larger batch does, running all by themselves
 /// is not tried: the calls that come during a trial would queue up. Known after so many batches of either kind.
@@ -114,11 +125,15 @@ struct State {
     /// Whether the part of the trial that does not count is over.
     counts: bool,
     tried: Vec<Tried>,
+    /// How long the trials of this round took.
+    spent: Duration,
     /// The choice that is kept between rounds.
     best: usize,
-    /// How many calls were there at a time while it was tried. Trials of other choices say nothing about that: where calls come
-    /// at times of their own, more of them pile up while a slower choice is tried.
-    callers: f64,
+    /// How many calls are there at a time while it is kept, once that is known. Trials say nothing about that: where calls come
+    /// at times of their own, they pile up while a slower choice is tried, and are still there when the best one is tried next.
+    callers: Option<f64>,
+    /// Whether it was another number when it was looked at last.
+    looked_other: bool,
     /// Set while it is kept: until when.
     kept_until: Option<Instant>,
     keep: Duration,
@@ -129,8 +144,6 @@ struct State {
 struct Tried {
     /// The rates of its trials in this round.
     rates: Vec<f64>,
-    /// How many calls were there at a time in the last of them.
-    callers: f64,
     /// In how many rounds it is left out yet, and in how many it was the last time.
     left_out: u8,
     was_left_out: u8,
@@ -144,9 +157,15 @@ impl Tried {
         rates.get(1).or(rates.first()).copied()
     }
 
-    /// Whether nothing speaks for it, after two trials.
+    /// Whether nothing speaks for it, after two trials. One is enough if it was so before.
     fn is_hopeless(&self, best: f64) -> bool {
-        self.rates.len() > 1 && self.rates.iter().all(|&rate| rate < best * HOPELESS)
+        let enough = if self.was_left_out > 0 { 1 } else { 2 };
+        self.rates.len() >= enough && self.rates.iter().all(|&rate| rate < best * HOPELESS)
+    }
+
+    /// Whether it is not the best one after two trials, which do not have to be told apart from chance by further ones.
+    fn is_surpassed(&self, best: f64) -> bool {
+        self.rates.len() > 1 && self.rates.iter().all(|&rate| rate * BETTER < best)
     }
 }
 
@@ -169,8 +188,10 @@ impl Policy {
             begun: None,
             counts: false,
             tried: vec![Tried::default(); choices.len()],
+            spent: Duration::ZERO,
             best: 0,
-            callers: 0.0,
+            callers: None,
+            looked_other: false,
             kept_until: None,
             keep: KEPT,
         };
@@ -241,11 +262,11 @@ impl Policy {
         let (rows, ends) = (read(&self.rows), read(&self.ends));
         let callers = read(&self.at_hand) as f64 / ends.max(1) as f64;
         if let Some(until) = state.kept_until {
-            if now < until && (elapsed < LOOKED_AT || ends < TRIAL_ENDS) {
+            let checks = elapsed >= LOOKED_AT && ends >= TRIAL_ENDS;
+            if now < until && !checks {
                 return false;
             }
-            let (fewer, more) = (state.callers.min(callers), state.callers.max(callers));
-            let changed = more > fewer * CHANGED && more - fewer >= CHANGED_BY;
+            let changed = checks && state.have_changed(callers);
             self.restart(state, now);
             if now < until && !changed {
                 return false;
@@ -256,17 +277,25 @@ impl Policy {
             }
             state.kept_until = None;
             state.counts = false;
+            state.spent = Duration::ZERO;
             state.tried.iter_mut().for_each(|tried| tried.rates.clear());
             // What batches took long ago says nothing about now.
             [&self.single, &self.shared].into_iter().for_each(Cost::forget);
             return false;
         }
         let enough = if elapsed < LONG_TRIAL { TRIAL_ENDS } else { 1 };
-        if elapsed < self.trial || ends < enough {
+        let current = read(&self.current);
+        let is_over = match state.counts {
+            true => elapsed >= self.trial || state.is_behind(current, rows, callers, elapsed),
+            false => elapsed >= LONG_TRIAL || (elapsed >= gather::TIME && rows as f64 >= callers),
+        };
+        if !is_over || ends < enough {
             return false;
         }
         let contended = read(&self.contended);
         self.restart(state, now);
+        // A time without calls is no trial.
+        state.spent += elapsed.min(2 * LONG_TRIAL);
         if !std::mem::replace(&mut state.counts, true) {
             return false;
         }
@@ -275,10 +304,8 @@ impl Policy {
         if contended * 4 < ends {
             return false;
         }
-        let current = read(&self.current);
         let rate = rows as f64 / elapsed.as_secs_f64().max(1e-9);
         state.tried[current].rates.push(rate);
-        state.tried[current].callers = callers;
         let skipped = if self.joining_clearly_pays() {
             self.choices.iter().position(|&mode| mode == Mode::Alone)
         } else {
@@ -294,14 +321,40 @@ impl Policy {
 }
 
 impl State {
+    /// Whether a trial shows already that another choice is far better: so that calls which come as fast as that one runs them pile up no further.
+    /// Fewer than these can be chance.
+    fn is_behind(&self, current: usize, rows: usize, callers: f64, elapsed: Duration) -> bool {
+        let others = self.tried.iter().enumerate().filter(|&(at, _)| at != current);
+        let best = others.filter_map(|(_, tried)| tried.rate()).fold(0.0, f64::max);
+        let (rows, expected) = (rows as f64, best * elapsed.as_secs_f64());
+        expected > rows * BEHIND && expected - rows >= callers * BEHIND_BY
+    }
+
+    /// Notes how many calls are there while the best choice is kept. Says whether others compete than before: seen twice, since once may be chance.
+    fn have_changed(&mut self, callers: f64) -> bool {
+        let Some(before) = self.callers else {
+            self.callers = Some(callers);
+            return false;
+        };
+        let (fewer, more) = (before.min(callers), before.max(callers));
+        let other = more > fewer * CHANGED && more - fewer >= CHANGED_BY;
+        let changed = other && self.looked_other;
+        self.looked_other = other && !changed;
+        if changed {
+            self.callers = Some(callers);
+        }
+        changed
+    }
+
     /// The choice that is tried next, in turn: one that may be the best and has had fewer trials than it gets. `skipped` is not.
     fn untried(&self, current: usize, skipped: Option<usize>) -> Option<usize> {
         let count = self.tried.len();
         let best = self.tried.iter().filter_map(Tried::rate).fold(0.0, f64::max);
         let takes_part = |at: &usize| self.tried[*at].left_out == 0 && Some(*at) != skipped;
+        let may_be_best = |tried: &Tried| !tried.is_hopeless(best) && !tried.is_surpassed(best);
         let wanted = |&at: &usize| {
             let tried = &self.tried[at];
-            takes_part(&at) && !tried.is_hopeless(best) && tried.rates.len() < TRIALS
+            takes_part(&at) && may_be_best(tried) && tried.rates.len() < TRIALS
         };
         let compares = (0..count).any(|at| at != current && takes_part(&at));
         let next = (1..=count).map(|step| (current + step) % count).find(wanted);
@@ -314,7 +367,6 @@ impl State {
         let best = self.find_best();
         self.keep = if best == self.best { (self.keep * 2).min(KEPT_MOST) } else { KEPT };
         self.best = best;
-        self.callers = self.tried[best].callers;
         let rate = self.tried[best].rate().unwrap_or(0.0);
         for tried in &mut self.tried {
             match tried.rate() {
@@ -327,7 +379,7 @@ impl State {
                 None => tried.left_out = tried.left_out.saturating_sub(1),
             }
         }
-        self.kept_until = Some(now + self.keep);
+        self.kept_until = Some(now + self.keep.max(self.spent * KEPT_TIMES));
         best
     }
 

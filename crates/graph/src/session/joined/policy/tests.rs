@@ -92,6 +92,114 @@ fn calls_that_pile_up_in_a_trial_do_not_have_all_tried_again() {
     assert!(alone * 100 < all, "{alone} of {all} calls ran alone");
 }
 
+/// Calls come at times of their own, 31 at once at most, faster than they can run alone. Gives how many wait at most, and how many run alone.
+fn send(load: &mut Load, time: Duration, arrivals: f64, rates: [f64; 2]) -> (usize, usize) {
+    let end = load.now + time;
+    let (mut waiting, mut most, mut alone) = (0f64, 0f64, 0);
+    while load.now < end {
+        let is_alone = load.policy.mode() == ALONE;
+        let rate = if is_alone { rates[0] } else { rates[1] };
+        let idle = if waiting < 1.0 { 1.0 / arrivals } else { 0.0 };
+        let took = (1.0 / rate).max(idle);
+        load.now += Duration::from_secs_f64(took);
+        waiting = (waiting + arrivals * took - 1.0).max(0.0);
+        load.callers = (10 + waiting as usize).min(31);
+        load.policy.count(1, load.callers, load.now);
+        most = most.max(waiting);
+        alone += usize::from(is_alone);
+    }
+    (most as usize, alone)
+}
+
+#[test]
+fn a_trial_ends_before_many_calls_wait_for_it() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 10);
+    let (most, _) = send(&mut load, Duration::from_secs(10), 5e4, [2e4, 6.5e4]);
+    assert!((62..160).contains(&most), "{most} calls waited");
+}
+
+/// They are still there when the best way is tried next, and gone soon while it is kept.
+#[test]
+fn calls_that_piled_up_in_a_trial_are_no_other_load_when_they_are_gone() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 10);
+    send(&mut load, Duration::from_secs(2), 5e4, [2e4, 5.6e4]);
+    let (_, alone) = send(&mut load, Duration::from_secs(60), 5e4, [2e4, 5.6e4]);
+    assert!((1..500).contains(&alone), "{alone} calls ran alone");
+}
+
+/// Calls by themselves are counted some at a time, but for the first one of each thread: then none are for a while.
+#[test]
+fn a_trial_is_not_that_of_the_time_until_calls_are_counted_together() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
+    let end = load.now + Duration::from_secs(1);
+    let mut was = TWO;
+    while load.now < end {
+        let mode = load.policy.mode();
+        // 40 calls in this time alone, and 36 joined.
+        let (part, rows) = match (mode, was) {
+            (ALONE, ALONE) => (1.0, [5; 8]),
+            (ALONE, _) => (0.2, [1; 8]),
+            _ => (0.25, [9, 0, 0, 0, 0, 0, 0, 0]),
+        };
+        load.now += gather::TIME.mul_f64(part);
+        for rows in rows.into_iter().filter(|&rows| rows > 0) {
+            load.policy.count(rows, load.callers, load.now);
+        }
+        was = mode;
+    }
+    assert_eq!(load.policy.mode(), ALONE);
+}
+
+#[test]
+fn a_moment_with_other_numbers_of_callers_is_no_other_load() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 4);
+    let rate = |mode: Mode, _| if mode == ALONE { 1e4 } else { 4e4 };
+    load.pass(Duration::from_secs(30), rate);
+    let mut alone = 0.0;
+    for _ in 0..20 {
+        // So short that of two looks one sees little of it.
+        load.callers = 31;
+        alone += share(&load.pass(Duration::from_millis(14), rate), ALONE);
+        load.callers = 4;
+        alone += share(&load.pass(3 * LOOKED_AT, rate), ALONE);
+    }
+    assert_eq!(alone, 0.0);
+}
+
+/// As calls of 75 ms from 31 callers do, where a batch of 16 takes longer than they take together.
+#[test]
+fn trials_are_a_small_part_of_the_time_however_long_calls_take() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 31);
+    let begun = load.now;
+    let mut joined = Duration::ZERO;
+    while load.now - begun < Duration::from_secs(6) {
+        let (rows, rate) = if load.policy.mode() == ALONE { (1, 400.0) } else { (16, 340.0) };
+        let took = Duration::from_secs_f64(rows as f64 / rate);
+        load.now += took;
+        load.policy.count(rows, load.callers, load.now);
+        joined += if rows > 1 { took } else { Duration::ZERO };
+    }
+    assert_eq!(load.policy.mode(), ALONE);
+    assert!(joined < Duration::from_millis(500), "{joined:?} of 6 s");
+}
+
+#[test]
+fn a_way_that_is_far_behind_again_has_one_trial() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 8);
+    let rate = |mode: Mode, _| if mode == ALONE { 1e4 } else { 4e4 };
+    let mut uses = Vec::new();
+    while uses.len() < 5 {
+        let before = load.policy.mode();
+        load.pass(Duration::from_micros(50), rate);
+        if before != ALONE && load.policy.mode() == ALONE {
+            uses.push(load.now);
+        }
+    }
+    let gaps: Vec<Duration> = uses.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps[0] < KEPT, "two trials in the first round: {gaps:?}");
+    assert!(gaps[1..].is_sorted() && gaps[1] > 3 * KEPT, "one in each of the others: {gaps:?}");
+}
+
 /// Where a call of a batch takes a fraction of one by itself, no call has to queue for a trial that would show that.
 #[test]
 fn what_batches_take_makes_trials_unnecessary() {

@@ -52,6 +52,8 @@ pub(crate) struct Sample {
     /// Microseconds of a call outside kernels, where that was measured.
     pub host: Option<f64>,
     latencies: Vec<Duration>,
+    /// How much later than they were due calls were sent, where calls have times: part of their latencies.
+    late: Vec<Duration>,
 }
 
 /// The answers to the inputs that so many threads use, one call after another.
@@ -63,10 +65,12 @@ pub(crate) fn answers<C: Callee>(callee: &C, threads: usize) -> Result<Vec<Vec<u
 impl Sample {
     /// The latency, in microseconds, that a share of the calls stays within.
     pub fn percentile(&self, share: f64) -> f64 {
-        let last = self.latencies.len().saturating_sub(1);
-        let place = (self.latencies.len() as f64 * share).ceil() as usize;
-        let latency = self.latencies.get(place.saturating_sub(1).min(last));
-        latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e6)
+        percentile(&self.latencies, share).unwrap_or(0.0)
+    }
+
+    /// How much later than it was due a call was sent, in microseconds, that a share of the calls stays within. None where calls have no times.
+    pub fn late(&self, share: f64) -> Option<f64> {
+        percentile(&self.late, share)
     }
 
     fn error(&mut self, thread: usize, error: &impl ToString) {
@@ -79,7 +83,15 @@ impl Sample {
         self.mismatches += other.mismatches;
         self.problem = self.problem.take().or(other.problem);
         self.latencies.extend(other.latencies);
+        self.late.extend(other.late);
     }
+}
+
+/// Of sorted times the one, in microseconds, that a share of them stays within.
+fn percentile(times: &[Duration], share: f64) -> Option<f64> {
+    let last = times.len().checked_sub(1)?;
+    let place = (times.len() as f64 * share).ceil() as usize;
+    Some(times[place.saturating_sub(1).min(last)].as_secs_f64() * 1e6)
 }
 
 impl<C: Callee> Subject<'_, C> {
@@ -121,6 +133,7 @@ impl<C: Callee> Subject<'_, C> {
         });
         let (mut sample, span) = total.into_inner().unwrap_or_else(PoisonError::into_inner);
         sample.latencies.sort_unstable();
+        sample.late.sort_unstable();
         let elapsed = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         sample.calls_per_second = sample.latencies.len() as f64 / elapsed.max(1e-9);
         sample
@@ -182,6 +195,9 @@ impl<C: Callee> Subject<'_, C> {
         let questions = inputs.iter().zip(&self.answers[thread..]);
         for (calls, (input, expected)) in (1..).zip(questions.cycle()) {
             let Some(before) = schedule.wait(end) else { break };
+            if self.arrivals != Arrivals::Closed {
+                sample.late.push(before.elapsed());
+            }
             let answer = self.callee.call(input);
             let after = Instant::now();
             match answer.and_then(|answer| self.callee.is(&answer, expected)) {

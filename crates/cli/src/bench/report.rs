@@ -72,6 +72,7 @@ impl Row {
             "p50_us": self.sample.percentile(0.5),
             "p99_us": self.p99(),
             "p999_us": self.sample.percentile(0.999),
+            "sent_late_p99_us": self.sample.late(0.99),
             "errors": self.sample.errors,
             "mismatches": self.sample.mismatches,
             "efficiency": self.efficiency,

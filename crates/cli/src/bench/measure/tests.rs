@@ -11,6 +11,24 @@ fn percentiles_are_of_the_calls_that_were_made() {
 }
 
 #[test]
+fn calls_with_times_say_how_late_they_were_sent() {
+    let device = Device::cpu().unwrap();
+    let workload = crate::workloads::chosen(&["mlp".into()])[0];
+    let model = workload.load(&device).unwrap();
+    let callee = ModuleCallee { workload, device, origin: Origin::Device, model: &*model };
+    let answers = answers(&callee, 2).unwrap();
+    let sample = |arrivals| {
+        let subject = Subject { callee: &callee, device, answers: &answers, arrivals };
+        subject.measure(2, Duration::from_millis(50))
+    };
+    assert_eq!(sample(Arrivals::Closed).late(0.99), None);
+    let timed = sample(Arrivals::Poisson(1000.0));
+    assert_eq!(timed.late.len(), timed.latencies.len());
+    // Part of the latency.
+    assert!(timed.late(1.0).unwrap() <= timed.percentile(1.0));
+}
+
+#[test]
 fn a_wrong_answer_is_noticed() {
     let device = Device::cpu().unwrap();
     let workload = crate::workloads::chosen(&["mlp".into()])[0];

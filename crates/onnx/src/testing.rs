@@ -54,6 +54,15 @@ pub(crate) fn answer(
     nodes: Vec<NodeProto>,
     inputs: &[Array],
 ) -> Result<(Vec<usize>, Vec<f32>), String> {
+    answer_of_version(17, nodes, inputs)
+}
+
+/// The same by an operator set.
+pub(crate) fn answer_of_version(
+    version: i64,
+    nodes: Vec<NodeProto>,
+    inputs: &[Array],
+) -> Result<(Vec<usize>, Vec<f32>), String> {
     let names: Vec<String> = (0..inputs.len()).map(|at| format!("x{at}")).collect();
     let graph = GraphProto {
         node: nodes,
@@ -62,7 +71,9 @@ pub(crate) fn answer(
         ..Default::default()
     };
     let words = |error: crate::Error| error.to_string();
-    let body = crate::from_bytes(model(graph).encode_to_vec()).map_err(words)?;
+    let mut model = model(graph);
+    model.opset_import[0].version = Some(version);
+    let body = crate::from_bytes(model.encode_to_vec()).map_err(words)?;
     let device = Device::builder("cpu").threads(1).open().map_err(words)?;
     let session = Session::builder(&device).build(body).map_err(words)?;
     let given = names.iter().zip(inputs).map(|(name, input)| (name.as_str(), input.clone()));

@@ -262,8 +262,12 @@ fn slice_axis(
     if size == 0 {
         return slice(at, input, axis, 0, 0);
     }
+    // The largest numbers stand for an end that is not known, as onnxruntime has it: taken as a place, nothing would ever lie
+    // between the start and it.
+    let open = end == i64::MAX || end == i64::from(i32::MAX);
+    let end = if open { -1 } else { from_front(end).clamp(-1, size - 1) };
     // A start before the first is the first; an end may lie before it.
-    let (start, end) = (from_front(start).clamp(0, size - 1), from_front(end).clamp(-1, size - 1));
+    let start = from_front(start).clamp(0, size - 1);
     let back = step.unsigned_abs() as i64;
     let count = if start > end { (start - end - 1) / back + 1 } else { 0 };
     if count == 0 {

@@ -16,9 +16,11 @@ fn batch_norm(node: &mut NodeDef<'_, '_>) -> Made {
     // Before operator set 9, parameters may differ between places.
     let spatial = node.attributes.flag("spatial", true)?;
     node.attributes.ignore(&["consumed_inputs"]);
+    // Before operator set 14, a node with outputs for statistics computes them, and uses them: so are models that were exported
+    // as they are trained.
     let training = match node.version {
         ..7 => !node.attributes.flag("is_test", false)? && node.outputs() > 1,
-        7..14 => false,
+        7..14 => node.outputs() > 1,
         _ => node.attributes.flag("training_mode", false)?,
     };
     operator(node, move |at, inputs| {
@@ -36,7 +38,8 @@ fn batch_norm(node: &mut NodeDef<'_, '_>) -> Made {
             let result = normalized(at, input, [scale, bias, mean, variance], epsilon, placed)?;
             return one(result);
         }
-        let over: Vec<usize> = (0..rank).filter(|&axis| axis != 1).collect();
+        let over: Vec<usize> =
+            (0..rank).filter(|&axis| axis == 0 || spatial && axis != 1).collect();
         let (batch_mean, batch_variance) = moments(at, input, &over)?;
         let flat = |at: &mut Expander<'_>, edge: Edge, like: Edge| -> Expanded<Edge> {
             let shape = at.shape(like);
@@ -54,7 +57,11 @@ fn batch_norm(node: &mut NodeDef<'_, '_>) -> Made {
             let new = with_number(at, BinaryOp::Mul, new, 1.0 - f64::from(momentum))?;
             running.push(pair(at, BinaryOp::Add, old, new)?);
         }
-        many([result, running[0], running[1]])
+        // What older nodes save of the batch is its mean, and what it is scaled with.
+        let saved = with_number(at, BinaryOp::Add, batch_variance, epsilon)?;
+        let saved = each(at, UnaryOp::Sqrt, saved)?;
+        let saved = each(at, UnaryOp::Reciprocal, saved)?;
+        many([result, running[0], running[1], batch_mean, saved])
     })
 }
 
@@ -87,3 +94,6 @@ fn normalized(
     let product = pair(at, BinaryOp::Mul, input, factor)?;
     pair(at, BinaryOp::Add, product, offset)
 }
+
+#[cfg(test)]
+mod tests;

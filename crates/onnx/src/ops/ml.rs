@@ -18,3 +18,6 @@ use crate::registry::Table;
 /// All tables of the domain.
 pub(crate) const TABLES: &[Table] =
     &[encode::TABLE, linear::TABLE, maps::TABLE, scale::TABLE, svm::TABLE, trees::TABLE];
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use millstream_core::{DType, Op, ReduceOp, UnaryOp};
 use millstream_graph::{Edge, Expanded, Expander, Sizes};
 
-use super::common::{Made, axes, axis, cast, each, given_integers, one, reshape, wide};
+use super::common::{Made, axes, axis, cast, each, fill, given_integers, one, reshape, wide};
 use super::unary::of_any;
 use crate::node::{NodeDef, operator};
 use crate::registry::Table;
@@ -60,6 +60,12 @@ fn reduce(node: &mut NodeDef<'_, '_>, kind: Kind) -> Made {
 fn combined(at: &mut Expander<'_>, kind: Kind, input: Edge, along: &[usize]) -> Expanded<Edge> {
     let dtype = at.dtype(input);
     match kind {
+        // ONNX leaves open what the mean of no elements is: it is 0, as onnxruntime has it, for what was found may be nothing.
+        Kind::Plain(ReduceOp::Mean) if along.iter().any(|&axis| at.shape(input)[axis] == 0) => {
+            let mut shape = at.shape(input);
+            along.iter().for_each(|&axis| shape[axis] = 1);
+            fill(at, 0i64, dtype, &shape)
+        }
         Kind::Plain(op) => super::common::reduce(at, op, input, along),
         Kind::LogSum => {
             let input = cast(at, input, wide(dtype))?;
@@ -104,3 +110,6 @@ fn running(node: &mut NodeDef<'_, '_>, product: bool) -> Made {
         one(at.apply(Op::CumSum { axis, exclusive, reverse, product }, &[input])?)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,6 +142,24 @@ fn a_size_that_is_left_open_beside_a_zero_is_what_the_others_leave() {
     }
 }
 
+/// It cannot be a place: nothing would lie between any start and it.
+#[test]
+fn the_largest_numbers_are_an_open_end_backwards_too() {
+    let sliced = |start: i64, end: i64, step: i64| {
+        let node = testing::node("Slice", &["x0", "x1", "x2", "x3", "x4"], "y");
+        let mut inputs = filled(&[&[5]]);
+        inputs.extend([start, end, 0, step].map(|number| Array::vector(&[number]).unwrap()));
+        testing::answer(vec![node], &inputs).unwrap().1
+    };
+    for end in [i64::MAX, i64::from(i32::MAX), i64::MIN, -6] {
+        assert_eq!(sliced(3, end, -1), [4.0, 3.0, 2.0, 1.0]);
+        assert_eq!(sliced(-1, end, -2), [5.0, 3.0, 1.0]);
+    }
+    // Other numbers beyond the end are the last place.
+    assert_eq!(sliced(3, i64::MAX - 1, -1), [0.0; 0]);
+    assert_eq!(sliced(3, i64::MAX, 1), [4.0, 5.0]);
+}
+
 fn row(seed: usize) -> Array {
     let values: Vec<f32> = (0..12).map(|at| ((at * 7 + seed * 5) % 13) as f32 * 0.3).collect();
     Array::from_slice(&values, &[1, 12]).unwrap()

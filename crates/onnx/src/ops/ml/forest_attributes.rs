@@ -115,8 +115,11 @@ pub(super) fn of_lists(node: &NodeDef<'_, '_>, prefix: &str, targets: usize) -> 
         )));
     }
     for index in 0..count {
-        // A weight of a node that is no leaf is never met.
-        if let Child::Leaf(leaf) = child(tree_ids[index], node_ids[index])? {
+        // A weight of a node that is no leaf is never met. Where there is one target, a leaf has one weight, the first, as
+        // onnxruntime has it: decision paths of scikit-learn are written once for each class.
+        if let Child::Leaf(leaf) = child(tree_ids[index], node_ids[index])?
+            && (targets != 1 || trees.leaves[leaf].is_empty())
+        {
             trees.leaves[leaf].push((place(ids[index], "target")?, weights[index]));
         }
     }

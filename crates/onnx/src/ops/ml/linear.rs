@@ -132,6 +132,9 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
             let (mut all, mut chosen) = (Vec::new(), Vec::new());
             let rows = score_rows(&inputs)?;
             let count = rows.len();
+            // As many as there are of any row: there may be none.
+            let mut any = vec![0.0; targets];
+            post.apply(&mut any, second);
             for mut row in rows {
                 chosen.push(match row[..] {
                     [score] => usize::from(score > 0.0),
@@ -140,8 +143,8 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
                 post.apply(&mut row, second);
                 all.extend(row);
             }
-            let width = all.len().checked_div(count).unwrap_or(0);
-            Ok(vec![labels.output(&chosen)?, Array::from_slice(&all, &[count, width])?.into()])
+            let scores = Array::from_slice(&all, &[count, any.len()])?;
+            Ok(vec![labels.output(&chosen)?, scores.into()])
         },
     )
 }

@@ -216,7 +216,11 @@ fn classifier(node: &mut NodeDef<'_, '_>) -> Result<Box<dyn Operator>> {
             chosen.push(class);
             all.extend(scores);
         }
-        let width = all.len().checked_div(rows.count).unwrap_or(0);
+        let width = match all.len().checked_div(rows.count) {
+            Some(width) => width,
+            // As many as any row would have.
+            None => machine.classify(&vec![0.0; machine.features]).1.len(),
+        };
         let scores = Array::from_slice(&all, &[rows.count, width])?;
         Ok(vec![machine.labels.output(&chosen)?, scores.into()])
     })

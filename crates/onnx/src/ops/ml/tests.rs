@@ -28,7 +28,7 @@ fn classifier(operator: &str, floats: &[(&str, &[f32])], ints: &[(&str, &[i64])]
     NodeProto { output, ..learned(operator, floats, ints) }
 }
 
-/// Whoever asks about no rows is told of no rows, as wide as any: what follows may join them with others.
+/// A question about no rows is answered by no rows, as wide as any: what follows may join them with others.
 #[test]
 fn scores_of_no_rows_are_as_wide_as_any() {
     let labels: (&str, &[i64]) = ("classlabels_ints", &[4, 5, 6]);

@@ -36,7 +36,8 @@ const ON_DEVICE: [usize; 3] = [4, 8, 2];
 /// those were begun in another way, and the first ones of each thread, which are not [counted together](gather). Where batches take long, few must
 /// do.
 const TRIAL: Duration = Duration::from_millis(8);
-/// The same on a device that computes by itself, where batches take microseconds.
+/// The same on a device that computes by itself, where batches take microseconds. Chance is much of so short a trial: as much before it does not
+/// count, and each choice has all of its trials, whole ones.
 const TRIAL_ON_DEVICE: Duration = Duration::from_millis(2);
 const TRIAL_ENDS: usize = 6;
 const LONG_TRIAL: Duration = Duration::from_millis(50);
@@ -120,6 +121,8 @@ impl Cost {
 }
 
 struct State {
+    /// Whether the device computes by itself, so that trials are short.
+    on_device: bool,
     /// When the trial began, or the keeping. Nothing before the first call.
     begun: Option<Instant>,
     /// Whether the part of the trial that does not count is over.
@@ -157,9 +160,9 @@ impl Tried {
         rates.get(1).or(rates.first()).copied()
     }
 
-    /// Whether nothing speaks for it, after two trials. One is enough if it was so before.
-    fn is_hopeless(&self, best: f64) -> bool {
-        let enough = if self.was_left_out > 0 { 1 } else { 2 };
+    /// Whether nothing speaks for it, after two trials. If they are not short, one is enough if it was so before.
+    fn is_hopeless(&self, best: f64, short: bool) -> bool {
+        let enough = if self.was_left_out > 0 && !short { 1 } else { 2 };
         self.rates.len() >= enough && self.rates.iter().all(|&rate| rate < best * HOPELESS)
     }
 
@@ -185,6 +188,7 @@ impl Policy {
             choices.insert(1, Mode::Alone);
         }
         let state = State {
+            on_device: cores.is_none(),
             begun: None,
             counts: false,
             tried: vec![Tried::default(); choices.len()],
@@ -287,6 +291,7 @@ impl Policy {
         let current = read(&self.current);
         let is_over = match state.counts {
             true => elapsed >= self.trial || state.is_behind(current, rows, callers, elapsed),
+            false if state.on_device => elapsed >= self.trial,
             false => elapsed >= LONG_TRIAL || (elapsed >= gather::TIME && rows as f64 >= callers),
         };
         if !is_over || ends < enough {
@@ -327,7 +332,7 @@ impl State {
         let others = self.tried.iter().enumerate().filter(|&(at, _)| at != current);
         let best = others.filter_map(|(_, tried)| tried.rate()).fold(0.0, f64::max);
         let (rows, expected) = (rows as f64, best * elapsed.as_secs_f64());
-        expected > rows * BEHIND && expected - rows >= callers * BEHIND_BY
+        !self.on_device && expected > rows * BEHIND && expected - rows >= callers * BEHIND_BY
     }
 
     /// Notes how many calls are there while the best choice is kept. Says whether others compete than before: seen twice, since once may be chance.
@@ -351,7 +356,10 @@ impl State {
         let count = self.tried.len();
         let best = self.tried.iter().filter_map(Tried::rate).fold(0.0, f64::max);
         let takes_part = |at: &usize| self.tried[*at].left_out == 0 && Some(*at) != skipped;
-        let may_be_best = |tried: &Tried| !tried.is_hopeless(best) && !tried.is_surpassed(best);
+        let may_be_best = |tried: &Tried| {
+            let surpassed = !self.on_device && tried.is_surpassed(best);
+            !surpassed && !tried.is_hopeless(best, self.on_device)
+        };
         let wanted = |&at: &usize| {
             let tried = &self.tried[at];
             takes_part(&at) && may_be_best(tried) && tried.rates.len() < TRIALS
@@ -370,7 +378,7 @@ impl State {
         let rate = self.tried[best].rate().unwrap_or(0.0);
         for tried in &mut self.tried {
             match tried.rate() {
-                Some(_) if tried.is_hopeless(rate) => {
+                Some(_) if tried.is_hopeless(rate, self.on_device) => {
                     tried.was_left_out =
                         tried.was_left_out.saturating_mul(2).clamp(LEFT_OUT, LEFT_OUT_MOST);
                     tried.left_out = tried.was_left_out;

@@ -200,6 +200,30 @@ fn a_way_that_is_far_behind_again_has_one_trial() {
     assert!(gaps[1..].is_sorted() && gaps[1] > 3 * KEPT, "one in each of the others: {gaps:?}");
 }
 
+/// On a device that computes by itself trials are short, and chance is much of them: each choice has all of its trials, and whole ones.
+#[test]
+fn short_trials_are_whole_and_as_many_for_each_choice() {
+    let mut load = Load::new(Policy::new(false, None, None), 31);
+    // Behind, but not hopeless.
+    let rate = |mode: Mode, _| if mode == ALONE { 8e4 } else { 1e5 };
+    let mut trials = 0;
+    let mut before = (load.policy.mode(), load.now);
+    while load.policy.state.lock().unwrap().kept_until.is_none() {
+        load.pass(Duration::from_micros(20), rate);
+        let mode = load.policy.mode();
+        if mode != before.0 {
+            if before.0 == ALONE {
+                trials += 1;
+                // Looked at once in some calls.
+                let whole = 2 * TRIAL_ON_DEVICE - Duration::from_micros(50);
+                assert!(load.now - before.1 >= whole, "{:?}", load.now - before.1);
+            }
+            before = (mode, load.now);
+        }
+    }
+    assert_eq!(trials, TRIALS);
+}
+
 /// Where a call of a batch takes a fraction of one by itself, no call has to queue for a trial that would show that.
 #[test]
 fn what_batches_take_makes_trials_unnecessary() {

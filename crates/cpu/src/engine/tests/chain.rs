@@ -45,6 +45,9 @@ fn a_chain_that_nobody_waits_for_is_executed_in_order() {
         value = double(stream, &value);
         stream.flush().unwrap();
     }
+    // They became ready from the last to the first.
+    while engine.idle_workers.take_ready().is_some() {}
+    streams.iter().for_each(|stream| engine.idle_workers.notify(stream.id()));
     let workers = engine.start_workers(1).unwrap();
     let started = Instant::now();
     while !streams[0].query().unwrap() && started.elapsed() < LONG {

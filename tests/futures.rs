@@ -93,15 +93,19 @@ fn a_task_gets_its_own_fault_and_nobody_elses() {
 fn a_stream_of_a_tasks_own_is_awaited_too() {
     let device = device();
     let stream = Stream::new(&device).unwrap();
-    let layout = Layout::contiguous(DType::F32, &[256]).unwrap();
-    let answer = runtime(1).block_on(async {
-        stream.ready().await?;
-        let buffer = stream.allocate(layout.dense_bytes())?;
-        let point = stream.record(Command::fill(buffer.operand(layout), 3.0f32)?)?;
-        point.await?;
-        stream.download(buffer.operand(layout))?.await?.read::<f32>()
-    });
-    assert_eq!(answer.unwrap(), vec![3.0; 256]);
+    // So much that the task waits before all is through, in some of the rounds at least.
+    let layout = Layout::contiguous(DType::F32, &[1 << 18]).unwrap();
+    for round in 0..10u8 {
+        let answer = runtime(1).block_on(async {
+            stream.ready().await?;
+            let buffer = stream.allocate(layout.dense_bytes())?;
+            let value = f32::from(round);
+            let point = stream.record(Command::fill(buffer.operand(layout), value)?)?;
+            point.await?;
+            stream.download(buffer.operand(layout))?.await?.read::<f32>()
+        });
+        assert_eq!(answer.unwrap(), vec![f32::from(round); 1 << 18]);
+    }
 }
 
 /// A task beside threads that wait for the same streams.

@@ -307,6 +307,8 @@ impl Policy {
         state.counts = false;
         // Where calls hardly meet, there is nothing to compare.
         if contended * 4 < ends {
+            // However long that goes on, no trial was had.
+            state.spent = Duration::ZERO;
             return false;
         }
         let rate = rows as f64 / elapsed.as_secs_f64().max(1e-9);

@@ -249,6 +249,20 @@ fn a_lone_caller_decides_nothing() {
     assert_eq!(share(&uses, TWO), 1.0);
 }
 
+/// A caller that was alone for hours must not have the first choice kept for days.
+#[test]
+fn the_time_of_a_lone_caller_is_no_time_of_trials() {
+    let mut load = Load::new(Policy::new(false, None, Some(2)), 1);
+    let rate = |mode: Mode, _| if mode == ALONE { 1e4 } else { 2e4 };
+    load.pass(Duration::from_secs(60), rate);
+    load.callers = 8;
+    while load.policy.state.lock().unwrap().kept_until.is_none() {
+        load.pass(Duration::from_millis(1), rate);
+    }
+    let until = load.policy.state.lock().unwrap().kept_until.unwrap();
+    assert!(until - load.now <= KEPT_MOST, "{:?}", until - load.now);
+}
+
 #[test]
 fn what_is_set_is_not_tried() {
     assert_eq!(Policy::new(true, Some(3), None).choices, [Mode::Joined(3)]);

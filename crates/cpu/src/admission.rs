@@ -99,6 +99,11 @@ impl Admission {
         }
     }
 
+    /// All permits, in use or not.
+    pub fn permits(&self) -> usize {
+        self.cores + usize::from(self.has_spare)
+    }
+
     /// Cores that nobody has a permit for.
     pub fn free_cores(&self) -> usize {
         // The spare permit may be in the pool for a moment.

@@ -37,7 +37,6 @@ pub(crate) struct Engine {
     /// Where the thread that executes a stream sleeps until its helpers have left.
     owner_parkers: Box<[OwnerParker]>,
     cores: usize,
-    has_spare: bool,
 }
 
 impl Engine {
@@ -47,7 +46,6 @@ impl Engine {
             queues: (0..MAX_STREAMS).map(|_| OnceLock::new()).collect(),
             admission: Admission::new(threads, has_spare),
             cores: threads,
-            has_spare,
             idle_workers: IdleWorkers::new(threads),
             intra_op: intra_op && threads > 1,
             callers: Callers::new(),
@@ -107,7 +105,7 @@ impl Engine {
 
     /// Batches that execute at a time.
     pub fn permits(&self) -> usize {
-        self.cores + usize::from(self.has_spare)
+        self.admission.permits()
     }
 
     /// Cores that nobody has a permit for.
